@@ -1,0 +1,43 @@
+"""Roundelay: describe a collective once as a schedule, then prove it, run it, time it, watch it.
+
+>>> import roundelay as rl
+>>> ring = rl.build("all_reduce/ring", 4)
+>>> rl.verify(ring).ok
+True
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from .algorithms import Algorithm, algorithm, algorithms, build, find
+from .cost import bound, cost
+from .errors import RoundelayError
+from .schedule import COPY, REDUCE, Round, Schedule
+from .verbs import on, reverse, split, then
+from .verify import Verdict, prove, verify
+
+try:
+    __version__ = version("roundelay")
+except PackageNotFoundError:  # run from a source tree that is not installed
+    __version__ = "0+unknown"
+
+__all__ = [
+    "COPY",
+    "REDUCE",
+    "Algorithm",
+    "Round",
+    "RoundelayError",
+    "Schedule",
+    "Verdict",
+    "algorithm",
+    "algorithms",
+    "bound",
+    "build",
+    "cost",
+    "find",
+    "on",
+    "prove",
+    "reverse",
+    "split",
+    "then",
+    "verify",
+]

@@ -1,0 +1,1 @@
+"""All-gather (and, by transposition, reduce-scatter): everybody's piece to everybody."""

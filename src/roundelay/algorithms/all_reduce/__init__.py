@@ -1,0 +1,1 @@
+"""All-reduce: everybody contributes, everybody gets the sum."""

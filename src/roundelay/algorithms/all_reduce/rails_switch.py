@@ -1,0 +1,23 @@
+"""Two levels by rails, with adding switches: one in each node, and a tree of them for each rail."""
+
+from __future__ import annotations
+
+from ...schedule import Schedule
+from ..registry import algorithm, find, node_size
+from ..shapes import nodes
+
+
+@algorithm(
+    "all_reduce",
+    messages="2*(group > 1) + (n > group)",
+    bytes_sent="(S + S/group)*(group > 1) + S/group*(n > group)",
+    steps="4*(group > 1) + 2*levels*(n > group)",
+    good="nodes and fabric that add (NVLS inside, SHARP between)",
+    bad="nodes of unequal size, which it refuses",
+    source="NCCL NVLS with CollNet; Graham et al. 2016 (SHARP)",
+    defaults={"group": node_size},
+)
+def rails_switch(n: int, group: int, levels: int = 1) -> Schedule:
+    nodes(n, group)
+    outer = find("all_reduce/switch")(n // group, levels=levels)
+    return find("all_reduce/rails").function(n, group, "switch", outer)

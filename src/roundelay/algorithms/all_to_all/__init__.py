@@ -1,0 +1,1 @@
+"""All-to-all: a piece from everybody to everybody."""

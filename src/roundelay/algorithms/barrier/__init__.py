@@ -1,0 +1,1 @@
+"""Barrier: nobody goes on before everybody has come."""

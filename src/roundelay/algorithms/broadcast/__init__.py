@@ -1,0 +1,1 @@
+"""Broadcast (and, by transposition, reduce): the root's data to everybody."""

@@ -1,0 +1,1 @@
+"""Reduce algorithms that are no transpose of a broadcast."""

@@ -1,0 +1,1 @@
+"""Reduce-scatter algorithms that are no transpose of an all-gather."""

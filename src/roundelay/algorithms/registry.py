@@ -1,0 +1,282 @@
+"""What an algorithm is, and where they are found: every module below this package.
+
+An algorithm file holds a function of n (and parameters) that returns a `Schedule`, under the
+decorator `algorithm` with its cost card. Nothing else knows its name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cache
+from math import prod
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..collectives import COLLECTIVES, UnknownName, collective
+from ..errors import RoundelayError
+from ..schedule import Schedule, ScheduleError
+from ..verbs import TRANSPOSE, on, reverse
+from .formulas import evaluate
+
+QUANTITIES = ("messages", "bytes_sent", "steps")
+
+
+class Card(NamedTuple):
+    """What an algorithm costs by its formulas.
+
+    Attributes:
+        messages: messages sent by the rank that sends most of them.
+        bytes_sent: bytes sent by the rank that sends most of them.
+        steps: steps of the schedule.
+    """
+
+    messages: Fraction
+    bytes_sent: Fraction
+    steps: Fraction
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One algorithm of one collective; call it with n to get its schedule.
+
+    Attributes:
+        collective, name: as on the command line, `collective/name`.
+        function: n and parameters to a schedule with root 0.
+        messages, bytes_sent, steps: the cost card, formulas for n >= 2 (alone, a rank has
+            nothing to exchange and every cost is 0). See `formulas` for the names in them.
+        good, bad: when it wins and when it loses, in a few words.
+        source: where it was published or is described.
+        defaults: parameters whose default depends on n.
+        dense: whether it has n * n moves, so that large n are counted by the card.
+        power_of_two: whether n must be a power of two.
+    """
+
+    collective: str
+    name: str
+    function: Callable[..., Schedule]
+    messages: str
+    bytes_sent: str
+    steps: str
+    good: str
+    bad: str
+    source: str
+    defaults: Mapping[str, Callable[[int], Any]] = field(default_factory=dict)
+    dense: bool = False
+    power_of_two: bool = False
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Parameter names and their defaults; None where the default depends on n."""
+        names = list(inspect.signature(self.function).parameters.values())[1:]
+        return {p.name: None if p.name in self.defaults else p.default for p in names}
+
+    def resolve(self, n: int, params: Mapping[str, Any]) -> dict[str, Any]:
+        """All parameters for n ranks: those given, the others by default.
+
+        Raises:
+            UnknownName: a parameter the algorithm does not have.
+        """
+        known = self.parameters
+        for name in params:
+            if name not in known:
+                raise UnknownName(f"parameter of {self.collective}/{self.name}", name, known)
+        computed = {name: default(n) for name, default in self.defaults.items()}
+        return {**known, **computed, **params}
+
+    def __call__(self, n: int, root: int = 0, **params: Any) -> Schedule:
+        """The schedule for n ranks.
+
+        Args:
+            n: number of ranks, at least 1.
+            root: the root, for a rooted collective.
+            **params: the algorithm's own parameters.
+
+        Raises:
+            ScheduleError: n, the root or a parameter is out of range.
+            UnknownName: a parameter the algorithm does not have.
+        """
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise ScheduleError(f"{n!r} ranks; expected a whole number from 1 up")
+        if self.power_of_two and n & (n - 1):
+            raise ScheduleError(
+                f"{self.collective}/{self.name} needs a power of two, found n = {n}"
+            )
+        if isinstance(root, bool) or not isinstance(root, int | np.integer) or not 0 <= root < n:
+            raise ScheduleError(f"root = {root!r}; expected a rank, 0 to {n - 1}")
+        if root and not collective(self.collective).rooted:
+            raise ScheduleError(f"{self.collective} has no root; found root = {root}")
+        resolved = self.resolve(int(n), params)
+        schedule = self.function(int(n), **resolved)
+        if root:
+            schedule = on((np.arange(n) + root) % n, schedule)
+        return replace(
+            schedule, collective=self.collective, name=self.name, params=MappingProxyType(resolved)
+        )
+
+    def card(self, n: int, size: int | Fraction = 1, **params: Any) -> Card:
+        """The cost card's figures for n ranks and `size` bytes."""
+        known = self.resolve(n, params)
+        if n == 1:
+            return Card(Fraction(0), Fraction(0), Fraction(0))
+
+        def value(quantity: str) -> Fraction:
+            def of(name: str) -> Callable[..., Fraction]:
+                def cost(algorithm: str, ranks: Any, size: Any) -> Fraction:
+                    part = find(name, algorithm).card(int(ranks), size)
+                    return Fraction(getattr(part, quantity))
+
+                return cost
+
+            parts = {name: of(name) for name in COLLECTIVES}
+            names = {"n": n, "S": Fraction(size), **known, **parts}
+            return evaluate(getattr(self, quantity), names)
+
+        return Card(*(value(q) for q in QUANTITIES))
+
+    def transpose(self, name: str = "", **changes: Any) -> Algorithm:
+        """The algorithm of the transposed collective, by `reverse`; a card may differ in part."""
+
+        def backwards(n: int, **params: Any) -> Schedule:
+            return reverse(self.function(n, **params))
+
+        backwards.__signature__ = inspect.signature(self.function)  # type: ignore[attr-defined]
+        return replace(
+            self,
+            collective=TRANSPOSE[self.collective],
+            name=name or self.name,
+            function=backwards,
+            **changes,
+        )
+
+    def variants(self, n: int) -> Iterator[dict[str, Any]]:
+        """Parameter values worth proving at n: the defaults, and every group that divides n."""
+        default = self.resolve(n, {})
+        yield {}
+        for name in default:
+            for value in _choices(name, n):
+                if value != default[name]:
+                    yield {name: value}
+
+
+def algorithm(
+    collective: str, *, each: str = "", messages: str = "", bytes_sent: str = "", steps: str = "",
+    good: str, bad: str, source: str, **more: Any,
+) -> Callable[[Callable[..., Schedule]], Algorithm]:  # fmt: skip
+    """Make a function of n an `Algorithm` of the collective, with its cost card.
+
+    `each` is one formula for all three costs, where an algorithm is the sum of its parts:
+    ``reduce_scatter(inner, group, S)`` stands for the part's cost of the same kind.
+    """
+
+    def decorate(function: Callable[..., Schedule]) -> Algorithm:
+        made = Algorithm(
+            collective, function.__name__, function, messages or each, bytes_sent or each,
+            steps or each, good, bad, source, **more,
+        )  # fmt: skip
+        object.__setattr__(made, "__doc__", function.__doc__)
+        return made
+
+    return decorate
+
+
+@cache
+def everything() -> Mapping[str, Mapping[str, Algorithm]]:
+    """Every algorithm, by collective and name."""
+    package = importlib.import_module(__package__)
+    found: dict[str, dict[str, Algorithm]] = {name: {} for name in COLLECTIVES}
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, Algorithm):
+                found[value.collective][value.name] = value
+    for name in COLLECTIVES:
+        if name.endswith("_v"):
+            found[name] = {
+                a.name: replace(a, collective=name) for a in found[name.removesuffix("_v")].values()
+            }
+    return MappingProxyType(
+        {c: MappingProxyType(dict(sorted(named.items()))) for c, named in found.items()}
+    )
+
+
+def algorithms(name: str | None = None) -> list[Algorithm]:
+    """The algorithms of one collective, or of all (the uneven forms, the same again, left out).
+
+    Raises:
+        UnknownName: there is no such collective.
+    """
+    if name is None:
+        names = [c for c in COLLECTIVES if not c.endswith("_v")]
+    else:
+        names = [collective(name).name]
+    return [a for c in names for a in everything()[c].values()]
+
+
+def find(what: str, name: str | None = None) -> Algorithm:
+    """The algorithm called `what` ("all_reduce/ring"), or `what` and `name`.
+
+    Raises:
+        UnknownName: with the nearest known names.
+        RoundelayError: `what` does not name an algorithm of a collective.
+    """
+    if name is None:
+        if what.count("/") != 1:
+            raise RoundelayError(f"{what!r}; expected COLLECTIVE/ALGORITHM, as all_reduce/ring")
+        what, name = what.split("/")
+    known = everything()[collective(what).name]
+    if name not in known:
+        raise UnknownName(f"algorithm of {what}", name, known)
+    return known[name]
+
+
+def build(what: str, n: int, *, root: int = 0, **params: Any) -> Schedule:
+    """The schedule of ``"all_reduce/ring"`` (say) over n ranks.
+
+    Args:
+        what: COLLECTIVE/ALGORITHM.
+        n: number of ranks, at least 1.
+        root: the root, for a rooted collective.
+        **params: the algorithm's own parameters, such as ``group=8``.
+
+    Raises:
+        UnknownName: no such collective, algorithm or parameter.
+        ScheduleError: n, the root or a parameter is out of range.
+    """
+    return find(what)(n, root, **params)
+
+
+def pick(name: str, choice: str | Schedule, n: int) -> Schedule:
+    """The part an algorithm is told to use: by name, or a schedule as it is."""
+    return choice if isinstance(choice, Schedule) else find(name, choice)(n)
+
+
+def divisors(n: int) -> list[int]:
+    """The divisors of n, rising."""
+    return [g for g in range(1, n + 1) if n % g == 0]
+
+
+def node_size(n: int) -> int:
+    """Cards of a node where nobody says: the largest divisor of n up to 8, but not n itself."""
+    return max((g for g in range(1, 9) if n % g == 0 and g < n), default=1)
+
+
+def _choices(name: str, n: int) -> list[Any]:
+    """Values of a parameter worth proving at n."""
+    if name == "group":
+        return divisors(n)
+    if name == "groups":
+        pairs = [(a, b) for a in divisors(n) for b in divisors(n // a)]
+        return [p for p in pairs if prod(p) <= n]
+    fixed: dict[str, list[Any]] = {
+        "pieces": [1, 3],
+        "rings": [1, 3],
+        "levels": [2, 3],
+        "radix": [3, 4, 8],
+    }
+    return fixed.get(name, [])

@@ -1,0 +1,1 @@
+"""Scatter (and, by transposition, gather): a piece from the root to everybody."""

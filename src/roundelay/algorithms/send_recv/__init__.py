@@ -1,0 +1,1 @@
+"""Send and receive: to the next rank."""

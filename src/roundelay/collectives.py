@@ -1,0 +1,171 @@
+"""What a collective is: who contributes to a piece before, and who must hold its total after.
+
+Seven of the collectives are one row-and-column of this table, and no algorithm is needed to
+say so:
+
+=================  ==================  ===========  ===================
+before \\ after     everyone            root         owner of the piece
+=================  ==================  ===========  ===================
+everyone           all_reduce          reduce       reduce_scatter
+root               broadcast           ..           scatter
+owner of the piece all_gather          gather       ..
+=================  ==================  ===========  ===================
+
+The wanted value of a piece is the sum of its contributions; where only one rank contributes,
+that is a copy.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import RoundelayError
+
+Ints = npt.NDArray[np.integer[Any]]
+Bools = npt.NDArray[np.bool_]
+
+
+class UnknownName(RoundelayError):
+    """A name that nothing here answers to; the message offers the nearest ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        known = list(known)
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+        super().__init__(f"unknown {kind} {name!r}; {hint}")
+
+
+class Setting(NamedTuple):
+    """What a predicate may look at: the ranks, the root, and the rank that owns each piece."""
+
+    ranks: int
+    root: int
+    owner: Ints
+
+
+Where = Callable[[Setting, Ints, Ints], Bools]
+"""(setting, ranks, pieces) -> bool, elementwise on arrays of one shape or broadcastable."""
+
+
+def everyone(at: Setting, rank: Ints, piece: Ints) -> Bools:
+    """Every rank, but no helper: a switch neither gives nor wants anything."""
+    return np.broadcast_to(rank < at.ranks, np.broadcast_shapes(rank.shape, piece.shape))
+
+
+def root(at: Setting, rank: Ints, piece: Ints) -> Bools:
+    """The root, of every piece."""
+    return np.broadcast_to(rank == at.root, np.broadcast_shapes(rank.shape, piece.shape))
+
+
+def owner(at: Setting, rank: Ints, piece: Ints) -> Bools:
+    """The rank the piece belongs to."""
+    return rank == at.owner[piece]
+
+
+def sender(at: Setting, rank: Ints, piece: Ints) -> Bools:
+    """The rank that piece ``i * n + j`` comes from, i."""
+    return rank == piece // at.ranks
+
+
+def receiver(at: Setting, rank: Ints, piece: Ints) -> Bools:
+    """The rank that piece ``i * n + j`` is for, j."""
+    return rank == piece % at.ranks
+
+
+def neighbour(at: Setting, rank: Ints, piece: Ints) -> Bools:
+    """The rank after the one the piece comes from."""
+    return rank == (piece + 1) % at.ranks
+
+
+class Collective(NamedTuple):
+    """A collective: two predicates, and how its data is cut into pieces.
+
+    Attributes:
+        name: as in MPI, NCCL and torch, with underscores.
+        before: who contributes to a piece.
+        after: who must hold the piece's total.
+        pieces: number of pieces as a power of n: 0 (one), 1 (one a rank), 2 (one a pair).
+        volume: bytes of all pieces together, as a multiple of the size S that nccl-tests
+            prints for this collective: 1 (S), "n" (n * S) or 0 (nothing but the signal).
+    """
+
+    name: str
+    before: Where
+    after: Where
+    pieces: int
+    volume: int | str = 1
+
+    def piece_count(self, n: int) -> int:
+        """Number of pieces over n ranks."""
+        return int(n**self.pieces)
+
+    def total_bytes(self, size: int, n: int) -> int:
+        """Bytes of all pieces together for a size of `size` bytes in nccl-tests' sense."""
+        return size * (n if self.volume == "n" else int(self.volume))
+
+    @property
+    def opens(self) -> bool:
+        """Whether it leaves every rank with a piece of its own (reduce_scatter, scatter)."""
+        return self.after is owner and self.before is not owner
+
+    @property
+    def closes(self) -> bool:
+        """Whether it starts from a piece on every rank (all_gather, gather)."""
+        return self.before is owner and self.after in (everyone, root)
+
+    @property
+    def rooted(self) -> bool:
+        """Whether one rank, the root, is special."""
+        return root in (self.before, self.after)
+
+    @property
+    def sums(self) -> bool:
+        """Whether contributions are added up, rather than carried."""
+        return self.before is everyone
+
+
+COLLECTIVES: Final = MappingProxyType(
+    {
+        c.name: c
+        for c in (
+            Collective("all_reduce", everyone, everyone, 0),
+            Collective("reduce", everyone, root, 0),
+            Collective("broadcast", root, everyone, 0),
+            Collective("all_gather", owner, everyone, 1),
+            Collective("reduce_scatter", everyone, owner, 1),
+            Collective("gather", owner, root, 1),
+            Collective("scatter", root, owner, 1),
+            Collective("all_to_all", sender, receiver, 2, "n"),
+            Collective("send_recv", owner, neighbour, 1, "n"),
+            Collective("barrier", owner, everyone, 1, 0),
+            Collective("all_gather_v", owner, everyone, 1),
+            Collective("reduce_scatter_v", everyone, owner, 1),
+            Collective("all_to_all_v", sender, receiver, 2, "n"),
+        )
+    }
+)
+"""Every collective by name. The uneven forms (`_v`) differ only in the weights that pieces get
+at run time: their ids, and so their schedules and proofs, are those of the even form."""
+
+
+def collective(name: str) -> Collective:
+    """The collective called `name`, such as ``"all_reduce"``.
+
+    Raises:
+        UnknownName: with the nearest known names.
+    """
+    if name not in COLLECTIVES:
+        raise UnknownName("collective", name, COLLECTIVES)
+    return COLLECTIVES[name]
+
+
+def matching(before: Where, after: Where) -> Collective | None:
+    """The collective with these two ends, if the table has one (the even form, not barrier)."""
+    ends = (before, after)
+    return next((c for c in COLLECTIVES.values() if (c.before, c.after) == ends), None)

@@ -1,0 +1,164 @@
+"""Prove that a schedule computes its collective, by running it on numbers.
+
+`verify` runs the rounds on random 64-bit numbers and compares every place that must hold a total
+with that total. A wrong schedule passes with probability about 2**-64. In the same run a
+commutative but not associative mixing shows what sums cannot: whether all ranks get the same
+bits, and in which order they add.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..algorithms.registry import Algorithm
+from ..cost import COUNT_LIMIT, cost
+from ..schedule import Schedule
+from .exact import Counterexample, explain
+from .numbers import Totals, run, sample
+from .orders import any_order
+
+COMPLETE_LIMIT = 1024
+"""Ranks up to which every chunk is checked, unless told otherwise."""
+ORDERS_LIMIT = 400
+"""Chunk moves up to which random orders of execution are tried as well."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of checking a schedule.
+
+    Attributes:
+        ok: whether every place holds what it must, all ranks the same bits where they must,
+            in every order tried, and the cost is what the card says.
+        collective, algorithm, ranks, params: what was checked.
+        sampled: number of chunks looked at, where not all were; None: all.
+        chunks: number of chunks there are.
+        same_bits: whether all ranks end with the same bits; None where nothing is added.
+        summation: "rank" (in rank order), "tree" (one tree for all chunks) or "per_chunk".
+        counterexample: the first place that is wrong, at the smallest n that fails.
+        reason: what is wrong, in words; empty where nothing is.
+    """
+
+    ok: bool
+    collective: str
+    algorithm: str
+    ranks: int
+    params: dict[str, Any]
+    sampled: int | None
+    chunks: int
+    same_bits: bool | None
+    summation: str | None
+    counterexample: Counterexample | None = None
+    reason: str = ""
+
+
+def verify(
+    schedule: Schedule,
+    *,
+    complete: bool | None = None,
+    samples: int = 16,
+    orders: int = 1,
+    seed: int = 0,
+) -> Verdict:
+    """Check one schedule.
+
+    Args:
+        schedule: any schedule over all its ranks.
+        complete: check every chunk (in blocks, where memory is short); None: up to 1,024 ranks,
+            and a sample of chunks above. Samples take in the borders of every block of ids.
+        samples: size of such a sample.
+        orders: random orders of execution to try on schedules of up to 400 chunk moves.
+        seed: of the random numbers.
+
+    Raises:
+        ScheduleError: the schedule is illegal: it reads or adds to a place that holds nothing,
+            copies over what the same step wrote, or names an id out of range.
+    """
+    if complete is None:
+        complete = schedule.ranks <= COMPLETE_LIMIT
+    rng = np.random.default_rng(seed)
+    columns = None if complete else sample(schedule, samples, rng)
+    totals = run(schedule, columns, rng)
+    verdict = Verdict(
+        ok=totals.wrong is None,
+        collective=schedule.collective,
+        algorithm=schedule.name,
+        ranks=schedule.ranks,
+        params=dict(schedule.params),
+        sampled=None if columns is None or len(columns) == schedule.chunks else len(columns),
+        chunks=schedule.chunks,
+        same_bits=totals.same_bits if schedule.kind.sums else None,
+        summation=totals.summation if schedule.kind.sums else None,
+    )
+    if totals.wrong is not None:
+        found, reason = explain(schedule, *totals.wrong)
+        return replace(verdict, counterexample=found, reason=reason)
+    return _further(schedule, verdict, totals, orders, rng)
+
+
+def _further(
+    schedule: Schedule, verdict: Verdict, totals: Totals, orders: int, rng: np.random.Generator
+) -> Verdict:
+    if not totals.same_bits:
+        return replace(verdict, ok=False, reason="ranks end with different bits: each adds in "
+                       "an order of its own")  # fmt: skip
+    if schedule.expanded() <= ORDERS_LIMIT:
+        for _ in range(orders):
+            if not any_order(schedule, rng):
+                return replace(verdict, ok=False, reason="another order of execution that keeps "
+                               "all dependences gives another result")  # fmt: skip
+    return verdict
+
+
+def prove(
+    algorithm: Algorithm, n: int, *, root: int = 0, params: Any = None, **options: Any
+) -> Verdict:
+    """Check an algorithm at n: its schedule, and its cost against its card.
+
+    On failure, looks for the smallest n that fails too and reports that one.
+
+    Args:
+        algorithm: from `find`, or of one's own.
+        n: number of ranks.
+        root: for rooted collectives.
+        params: the algorithm's parameters.
+        **options: see `verify`.
+
+    Raises:
+        ScheduleError: as `verify`, or the algorithm cannot be built at n.
+    """
+    params = params or {}
+    verdict = _prove(algorithm, n, root, params, options)
+    if verdict.ok or "group" in params or "groups" in params:
+        return verdict
+    for smaller in range(1, min(n, 64)):
+        if algorithm.power_of_two and smaller & (smaller - 1):
+            continue
+        first = _prove(algorithm, smaller, min(root, smaller - 1), params, options)
+        if not first.ok:
+            note = replace(first, ranks=n)
+            return replace(note, reason=f"already at n = {smaller}: {first.reason}")
+    return verdict
+
+
+def _prove(algorithm: Algorithm, n: int, root: int, params: Any, options: Any) -> Verdict:
+    schedule = algorithm(n, root, **params)
+    verdict = verify(schedule, **options)
+    if not verdict.ok or {"inner", "outer"} & set(params):
+        return verdict
+    if algorithm.dense and n > COUNT_LIMIT:
+        return verdict
+    counted, card = cost(schedule, with_depth=False), algorithm.card(n, **params)
+    pairs = {
+        "messages": (counted.messages_max, card.messages),
+        "bytes_sent": (counted.bytes_sent_max, card.bytes_sent),
+        "steps": (counted.steps, card.steps),
+    }
+    for what, (found, said) in pairs.items():
+        if found != said:
+            reason = f"{what}: counted {found}, its card {getattr(algorithm, what)!r} says {said}"
+            return replace(verdict, ok=False, reason=reason)
+    return verdict

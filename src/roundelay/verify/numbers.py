@@ -1,0 +1,137 @@
+"""Run a schedule on random numbers, block of chunks by block of chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..collectives import Ints
+from ..schedule import Schedule, apply, occupy
+
+CELLS: Final = 2**25
+"""Places held in memory at a time: 17 bytes each, about 570 MB in all."""
+
+MIXER: Final = 0xBF58476D1CE4E5B9
+"""An odd multiplier with its bits well spread (from splitmix64, Steele et al. 2014)."""
+
+Words = npt.NDArray[np.uint64]
+
+
+class Totals(NamedTuple):
+    """What a run came to.
+
+    Attributes:
+        wrong: (rank, chunk) of the first place that does not hold its total, or None.
+        same_bits: whether all ranks that hold a total hold the same bits.
+        summation: "rank", "tree" or "per_chunk".
+    """
+
+    wrong: tuple[int, int] | None
+    same_bits: bool
+    summation: str
+
+
+def add_and_mix(a: Words, b: Words) -> Words:
+    """Sums in [..., 0]; in [..., 1] a mixing that commutes but does not associate.
+
+    Equal mixes mean equal trees of additions.
+    """
+    out = a + b
+    mix = out[..., 1]
+    mix ^= mix >> np.uint64(29)
+    mix *= np.uint64(MIXER)
+    return out
+
+
+def words(rng: np.random.Generator, shape: tuple[int, ...]) -> Words:
+    """Random 64-bit words."""
+    return rng.integers(0, 2**64, shape, np.uint64)
+
+
+def start(schedule: Schedule, columns: Ints, rng: np.random.Generator) -> tuple[Words, Any]:
+    """Values [participant, column, 2] and who holds something, before the first round.
+
+    The mixing starts from one word a rank, the same in all columns, so that equal trees can be
+    told across chunks.
+    """
+    shape = (schedule.ranks + schedule.helpers, len(columns))
+    rank = np.arange(shape[0])
+    held = schedule.before(rank[:, None], columns[None, :]).copy()
+    values = np.empty((*shape, 2), np.uint64)
+    values[..., 0] = words(rng, shape)
+    values[..., 1] = words(np.random.default_rng(0), (shape[0],))[:, None]
+    values[~held] = 0
+    return values, held
+
+
+def in_rank_order(n: int) -> int:
+    """The mix of one word a rank, added in rank order."""
+    mine = words(np.random.default_rng(0), (n,))
+    total = np.array([0, mine[0]], np.uint64)
+    for word in mine[1:]:
+        total = add_and_mix(total, np.array([0, word], np.uint64))
+    return int(total[1])
+
+
+def run(schedule: Schedule, columns: Ints | None, rng: np.random.Generator) -> Totals:
+    """Run the schedule on the chunks `columns`, or on all of them.
+
+    Raises:
+        ScheduleError: at the first illegal move.
+    """
+    same_bits, trees = True, set[int]()
+    for block in _blocks(schedule, columns):
+        everything = columns is None and len(block) == schedule.chunks
+        values, held = start(schedule, block, rng)
+        contributes = held.copy()
+        wanted = np.where(contributes, values[..., 0], 0).sum(axis=0, dtype=np.uint64)
+        for step in schedule.moves(None if everything else block):
+            occupy(step, held, block)
+            apply(step, values, add_and_mix)
+        rank = np.arange(len(values))
+        must = schedule.after(rank[:, None], block[None, :])
+        bad = must & ~(held & (values[..., 0] == wanted))
+        if bad.any():
+            col = int(np.argmax(bad.any(axis=0)))
+            return Totals((int(np.argmax(bad[:, col])), int(block[col])), False, "per_chunk")
+        mixes = values[..., 1]
+        first = np.argmax(must, axis=0)
+        one = mixes[first, np.arange(len(block))]
+        same_bits &= bool((mixes == one)[must].all())
+        trees |= set(np.unique(one)[:2].tolist())
+    if len(trees) > 1:
+        return Totals(None, same_bits, "per_chunk")
+    by_rank = schedule.kind.sums and trees == {in_rank_order(schedule.ranks)}
+    return Totals(None, same_bits, "rank" if by_rank else "tree")
+
+
+def _blocks(schedule: Schedule, columns: Ints | None) -> Iterator[Ints]:
+    size = max(1, CELLS // (schedule.ranks + schedule.helpers))
+    if columns is not None:
+        yield from (columns[i : i + size] for i in range(0, len(columns), size))
+    else:
+        for i in range(0, schedule.chunks, size):
+            yield np.arange(i, min(i + size, schedule.chunks))
+
+
+def sample(schedule: Schedule, count: int, rng: np.random.Generator) -> Ints:
+    """Chunks worth looking at: the borders of blocks of ids, powers of two, and random ones."""
+    chunks = schedule.chunks
+    if chunks <= count:
+        return np.arange(chunks)
+    borders = {0, chunks - 1}
+    for number, r in enumerate(schedule):
+        for edge in (r.unit, r.unit * r.block(chunks)):
+            borders |= {edge - 1, edge, chunks - edge} if edge < chunks else set()
+        if number > 100:
+            break
+    few = sorted(b for b in borders if 0 <= b < chunks)
+    powers = [1 << k for k in range(chunks.bit_length()) if 1 << k < chunks]
+    chosen = set(rng.permutation(few)[: count // 2].tolist()) | {0, chunks - 1}
+    chosen |= set(rng.permutation(powers)[: count // 4].tolist())
+    while len(chosen) < count:
+        chosen.add(int(rng.integers(chunks)))
+    return np.array(sorted(chosen))
