@@ -4,7 +4,7 @@ Seven of the collectives are one row-and-column of this table, and no algorithm 
 say so:
 
 =================  ==================  ===========  ===================
-before \\ after     everyone            root         owner of the piece
+from, to           everyone            root         owner of the piece
 =================  ==================  ===========  ===================
 everyone           all_reduce          reduce       reduce_scatter
 root               broadcast           ..           scatter
@@ -65,22 +65,22 @@ def root(at: Setting, rank: Ints, piece: Ints) -> Bools:
 
 def owner(at: Setting, rank: Ints, piece: Ints) -> Bools:
     """The rank the piece belongs to."""
-    return rank == at.owner[piece]
+    return np.equal(rank, at.owner[piece])
 
 
 def sender(at: Setting, rank: Ints, piece: Ints) -> Bools:
     """The rank that piece ``i * n + j`` comes from, i."""
-    return rank == piece // at.ranks
+    return np.equal(rank, piece // at.ranks)
 
 
 def receiver(at: Setting, rank: Ints, piece: Ints) -> Bools:
     """The rank that piece ``i * n + j`` is for, j."""
-    return rank == piece % at.ranks
+    return np.equal(rank, piece % at.ranks)
 
 
 def neighbour(at: Setting, rank: Ints, piece: Ints) -> Bools:
     """The rank after the one the piece comes from."""
-    return rank == (piece + 1) % at.ranks
+    return np.equal(rank, (piece + 1) % at.ranks)
 
 
 class Collective(NamedTuple):

@@ -17,7 +17,9 @@ from .schedule import REDUCE, Round, Schedule
 COUNT_LIMIT: Final = 1024
 """Ranks up to which algorithms with n * n moves are really counted; above, by their card."""
 DEPTH_LIMIT: Final = 10**7
-"""Chunk moves up to which the depth is worked out (it goes through each of them)."""
+"""Chunk moves, and places, up to which the depth is worked out (it goes through each)."""
+DEPTH_STEPS: Final = 4096
+"""Steps up to which the depth is worked out."""
 WEIGHT_LIMIT: Final = 10**7
 """Chunk moves up to which uneven pieces are counted (each chunk has its own bytes)."""
 
@@ -94,7 +96,7 @@ def cost(
     n, unit = schedule.ranks, share.unit
     return Cost(
         schedule.steps,
-        depth(schedule) if with_depth and schedule.expanded() <= DEPTH_LIMIT else None,
+        depth(schedule) if with_depth and _can_trace(schedule) else None,
         int(messages[:n].max()),
         int(arrivals[:n].max()),
         int(sent[:n].max()) * unit,
@@ -118,24 +120,26 @@ def cost_of(algorithm: Algorithm, n: int, size: int = 1, **params: Any) -> Cost:
     return cost(algorithm(n, **params), size)
 
 
-def depth(schedule: Schedule, columns: Ints | None = None) -> int:
+def depth(schedule: Schedule) -> int:
     """The least steps that any execution needs which keeps the dependences.
 
-    Raises:
-        MemoryError: not before the schedule's places do not fit in memory.
+    Takes a table of 8 bytes a place, (ranks + helpers) x chunks.
     """
-    shape = (
-        schedule.ranks + schedule.helpers,
-        schedule.chunks if columns is None else len(columns),
-    )
+    shape = (schedule.ranks + schedule.helpers, schedule.chunks)
     written, read = np.zeros(shape, np.int32), np.full(shape, -1, np.int32)
-    for step in schedule.moves(columns):
+    for step in schedule.moves():
         source = (step.src, step.col)
         level = written[source]
         np.maximum.at(read, source, level)
         to = (step.dst, step.col)
         np.maximum.at(written, to, np.maximum(level, read[to]) + 1)
     return int(written.max())
+
+
+def _can_trace(schedule: Schedule) -> bool:
+    places = (schedule.ranks + schedule.helpers) * schedule.chunks
+    small = max(places, schedule.expanded()) <= DEPTH_LIMIT
+    return small and schedule.steps <= DEPTH_STEPS
 
 
 def bound(

@@ -67,7 +67,8 @@ def blocks(peers: list[Ints]) -> list[Ints]:
     for peer in reversed(peers):
         classes.append(names)
         names = np.minimum(names, names[peer])
-    first, found = np.zeros_like(names), []
+    first = np.zeros_like(names)
+    found: list[Ints] = []
     for peer, kept in zip(peers, reversed(classes), strict=True):
         first = first + (kept > kept[peer]) * (len(names) >> (len(found) + 1))
         found.append(first)

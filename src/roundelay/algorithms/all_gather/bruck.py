@@ -1,7 +1,5 @@
 """Bruck: after k steps each rank has 2^k pieces in a row, and sends them all to rank - 2^k."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import COPY, Round, Schedule

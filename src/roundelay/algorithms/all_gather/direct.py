@@ -1,7 +1,5 @@
 """Direct: everybody sends its piece to everybody, all at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

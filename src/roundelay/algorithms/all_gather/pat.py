@@ -3,8 +3,6 @@
 Before the level of distance d a rank holds its own piece and every 2 d-th one below it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import COPY, Round, Schedule

@@ -1,7 +1,5 @@
 """Two levels by rails: gather along each rail first, then inside the node."""
 
-from __future__ import annotations
-
 from ...schedule import Schedule
 from ...verbs import on, then
 from ..registry import algorithm, node_size, pick

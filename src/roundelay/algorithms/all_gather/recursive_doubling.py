@@ -3,8 +3,6 @@
 Its transpose, recursive halving, is the reduce-scatter.
 """
 
-from __future__ import annotations
-
 from ...schedule import Schedule
 from ..registry import algorithm
 from ..shapes import butterfly_all_gather, doubling_peers

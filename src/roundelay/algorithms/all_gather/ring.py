@@ -1,7 +1,5 @@
 """Ring: every rank passes on to its right neighbour the piece it got last."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import COPY, Round, Schedule

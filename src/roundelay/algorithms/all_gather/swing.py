@@ -1,7 +1,5 @@
 """Swing: recursive doubling whose peers swing from side to side, the farthest first."""
 
-from __future__ import annotations
-
 from ...schedule import Schedule
 from ..registry import algorithm
 from ..shapes import butterfly_all_gather, swing_peers

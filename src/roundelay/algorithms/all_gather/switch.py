@@ -1,7 +1,5 @@
 """In-switch multicast: each rank sends its piece up once, the switch hands all of them to all."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import COPY, Round, Schedule

@@ -1,7 +1,5 @@
 """Bine butterfly: Swing's distances far first, so that every exchange is one run in rank order."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import COPY, REDUCE, Round, Schedule

@@ -3,8 +3,6 @@
 A rank with children in one tree is a leaf of the other, so nobody sends more than 2 S.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import Schedule

@@ -4,8 +4,6 @@ Near first (distance 1, 2, 4 while halving) keeps the big exchanges inside a nod
 the same tree as recursive doubling.
 """
 
-from __future__ import annotations
-
 from ...schedule import Schedule
 from ..registry import algorithm
 from ..shapes import butterfly_all_reduce, doubling_peers, fold

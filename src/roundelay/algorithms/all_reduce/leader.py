@@ -3,8 +3,6 @@
 Nodes need not be equal: the last one may be smaller.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import Schedule

@@ -1,7 +1,5 @@
 """Two levels by leader, with adding switches between the leaders."""
 
-from __future__ import annotations
-
 from ...schedule import Schedule
 from ..registry import algorithm, find
 

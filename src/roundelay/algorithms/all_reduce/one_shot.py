@@ -4,8 +4,6 @@ All add in rank order (copy from rank 0, then reduce 1, 2, ..., itself included)
 get the same bits.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import COPY, REDUCE, Round, Schedule

@@ -3,8 +3,6 @@
 The cards with one index in every node form a rail, so each network card carries S / group.
 """
 
-from __future__ import annotations
-
 from ...schedule import Schedule
 from ...verbs import on, then
 from ..registry import algorithm, node_size, pick

@@ -1,7 +1,5 @@
 """Three levels by rails: the two-level form, with the two-level form as its outer part."""
 
-from __future__ import annotations
-
 from math import prod
 
 from ...schedule import Schedule, ScheduleError

@@ -1,7 +1,5 @@
 """Two levels by rails, with adding switches: one in each node, and a tree of them for each rail."""
 
-from __future__ import annotations
-
 from ...schedule import Schedule
 from ..registry import algorithm, find, node_size
 from ..shapes import nodes

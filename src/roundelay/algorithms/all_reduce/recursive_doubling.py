@@ -1,7 +1,5 @@
 """Recursive doubling: exchange everything with the rank at distance 1, 2, 4, ... and add."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import REDUCE, Round, Schedule

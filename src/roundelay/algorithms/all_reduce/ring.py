@@ -3,8 +3,6 @@
 After n - 1 steps each rank holds one finished piece; n - 1 further steps pass these round.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import COPY, REDUCE, Round, Schedule

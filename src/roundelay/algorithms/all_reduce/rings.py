@@ -4,8 +4,6 @@ Ring i steps by the i-th number without a common divisor with n: 1, -1, then fur
 rings share no link in one direction until these run out.
 """
 
-from __future__ import annotations
-
 from math import gcd
 
 import numpy as np

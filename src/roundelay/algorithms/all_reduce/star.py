@@ -3,8 +3,6 @@
 The baseline that jams: the leader's link carries n - 1 times what any other does, both ways.
 """
 
-from __future__ import annotations
-
 from ...schedule import Schedule
 from ...verbs import then
 from ..registry import algorithm, pick

@@ -3,8 +3,6 @@
 On a ring or torus these peers are nearer than those of recursive doubling.
 """
 
-from __future__ import annotations
-
 from ...schedule import Schedule
 from ..registry import algorithm
 from ..shapes import butterfly_all_reduce, fold, swing_peers

@@ -4,8 +4,6 @@ One level is an adding switch in a node (NVLS); more are a tree of leaf and spin
 (SHARP), where each level carries the less data the higher it stands.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import COPY, REDUCE, Round, Schedule, ScheduleError

@@ -3,8 +3,6 @@
 All-reduce is reduce-scatter, then all-gather; here both go directly.
 """
 
-from __future__ import annotations
-
 from ...schedule import Schedule
 from ...verbs import then
 from ..registry import algorithm, pick

@@ -5,8 +5,6 @@ as the lower digits of their distance. A message is a product of two progression
 digits l and the higher digits u); the move lists the shorter and strides through the longer.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import COPY, Round, Schedule, ScheduleError

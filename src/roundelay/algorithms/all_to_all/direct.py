@@ -1,7 +1,5 @@
 """Direct: every rank sends each other rank its piece, all at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -3,8 +3,6 @@
 Between nodes a rank sends n / group - 1 messages instead of n - group, each `group` times larger.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pairwise: in step d every rank sends to rank + d and receives from rank - d."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

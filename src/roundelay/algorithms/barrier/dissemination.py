@@ -1,7 +1,5 @@
 """Dissemination: Bruck's all-gather of nothing; who has heard of all may go on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from ...schedule import Schedule

@@ -1,7 +1,5 @@
 """Bine tree: a binomial tree whose distances are Swing's, the farthest first."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import COPY, Round, Schedule

@@ -1,7 +1,5 @@
 """Binomial tree: in every step each rank that has the data sends it to one that has not."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import COPY, Round, Schedule

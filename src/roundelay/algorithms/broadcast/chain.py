@@ -1,7 +1,5 @@
 """Pipelined chain: the data goes from rank to rank in pieces, all links busy at once."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import COPY, Round, Schedule, ScheduleError

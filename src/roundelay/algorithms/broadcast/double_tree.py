@@ -3,8 +3,6 @@
 A rank with children in one tree is a leaf of the other.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import Schedule

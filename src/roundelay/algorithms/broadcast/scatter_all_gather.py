@@ -1,7 +1,5 @@
 """Scatter, then all-gather (van de Geijn): the root sends S once, a ring does the rest."""
 
-from __future__ import annotations
-
 from ...schedule import Schedule
 from ...verbs import then
 from ..registry import algorithm, pick

@@ -1,7 +1,5 @@
 """In-switch multicast: the root sends up once, the switch hands it to everybody."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import COPY, Round, Schedule

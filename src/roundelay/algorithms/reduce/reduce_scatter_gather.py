@@ -1,7 +1,5 @@
 """Reduce-scatter, then gather: a ring adds up a piece on every rank, the root collects them."""
 
-from __future__ import annotations
-
 from ...schedule import Schedule
 from ...verbs import then
 from ..registry import algorithm, pick

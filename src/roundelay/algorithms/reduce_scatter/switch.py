@@ -1,7 +1,5 @@
 """In-switch: the switch adds what all ranks send up, and hands each rank its piece."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import COPY, REDUCE, Round, Schedule

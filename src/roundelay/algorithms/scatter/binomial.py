@@ -1,7 +1,5 @@
 """Binomial tree: a rank hands half of the pieces it has to the rank in the middle of them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import COPY, Round, Schedule

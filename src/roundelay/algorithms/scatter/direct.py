@@ -1,7 +1,5 @@
 """Direct: the root sends every rank its piece."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import COPY, Round, Schedule

@@ -1,7 +1,5 @@
 """Direct: every rank sends to the rank after it, as nccl-tests' sendrecv does."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...schedule import COPY, Round, Schedule

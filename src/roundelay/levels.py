@@ -1,0 +1,196 @@
+"""`then`: schedules one after the other, each inside the pieces that the ones before left open.
+
+A reduce_scatter or scatter inside ``on(groups, ...)`` opens a level: from there on each rank
+works inside the piece it owns in its group. An all_gather or gather closes the level again.
+With the open levels' pieces as digits, most significant first, the chunk that a part calls c is
+called ``prefix * chunks + c`` in the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce as fold
+from math import lcm, prod
+from typing import NamedTuple
+
+import numpy as np
+
+from .collectives import Ints, matching, owner, root
+from .rounds import Round, ScheduleError
+from .schedule import Schedule, changed
+
+
+def then(*stages: Schedule | Sequence[Schedule]) -> Schedule:
+    """One after the other; a list stands for parts that different ranks do at the same time.
+
+    Returns:
+        A schedule over all ranks. Its collective follows from who contributes before the first
+        part and who holds the total after the last.
+
+    Raises:
+        ScheduleError: a close that does not mirror its open, ranks of one group that work in
+            different pieces, or a chain that is no collective.
+    """
+    listed = [[s] if isinstance(s, Schedule) else list(s) for s in stages]
+    parts = [p for stage in listed for p in stage]
+    if not parts:
+        raise ScheduleError("`then` needs at least one schedule")
+    n = max(p.ranks for p in parts)
+    levels = _open_from_the_start(listed, n)
+    at_start = list(levels)
+    placed: list[_Placed] = []
+    begin = 0
+    for stage in listed:
+        opened: list[_Level] = []
+        closing = levels.pop() if stage[0].kind.closes else None
+        for p in stage:
+            prefix = _prefix(p, levels)
+            if closing is not None:
+                _mirror(p, closing)
+            if p.kind.opens:
+                opened.append(_Level.of(p, n))
+            scale = prod(level.size for level in levels)
+            placed.append(_Placed(p, prefix, scale * p.chunks, begin))
+        if opened:
+            levels.append(_Level.merged(opened))
+        begin += max(p.steps for p in stage)
+    kind = matching(listed[0][0].kind.before, listed[-1][0].kind.after)
+    if kind is None or (at_start and levels):
+        raise ScheduleError(
+            f"{listed[0][0].collective} ... {listed[-1][0].collective} is no collective"
+        )
+    chunks = fold(lcm, (place.chunks for place in placed))
+    shared: dict[bytes, int] = {}
+    helpers = 0
+    for place in placed:
+        part = place.part
+        rows = b"" if part.groups is None else part.groups.tobytes()
+        key = rows + part.helpers.to_bytes(8, "big")
+        if key not in shared:
+            shared[key] = n + helpers
+            helpers += part.helpers
+        place.helper = shared[key]
+    rooted = listed[0][0] if kind.before is root else listed[-1][0]
+    return Schedule(
+        kind.name,
+        n,
+        chunks,
+        changed([(place.part, place.rename(chunks)) for place in placed]),
+        helpers=helpers,
+        root=_root(rooted) if kind.rooted else 0,
+        owner=_owners(at_start or levels, n) if owner in (kind.before, kind.after) else None,
+    )
+
+
+class _Level(NamedTuple):
+    """An open level: how many pieces, and which one each rank owns (-1: none yet)."""
+
+    size: int
+    digit: Ints
+
+    @classmethod
+    def of(cls, part: Schedule, n: int) -> _Level:
+        digit = np.full(n, -1)
+        digit[_rows(part)[:, part.setting.owner]] = np.arange(part.size)
+        return cls(part.size, digit)
+
+    @classmethod
+    def merged(cls, levels: list[_Level]) -> _Level:
+        if len({level.size for level in levels}) > 1:
+            raise ScheduleError("groups of different sizes cannot open one level")
+        return cls(levels[0].size, np.max([level.digit for level in levels], axis=0))
+
+
+class _Placed:
+    """A part with its place in the whole: the piece each participant works in, and when."""
+
+    def __init__(self, part: Schedule, prefix: Ints, chunks: int, begin: int) -> None:
+        self.part, self.prefix, self.chunks, self.begin = part, prefix, chunks, begin
+        self.helper = 0
+
+    def rename(self, total: int) -> Callable[[Round], Round]:
+        """How the whole calls what a round of the part calls by the part's own names."""
+        ranks, move_to = self.part.ranks, self.helper - self.part.ranks
+
+        def names(ids: Ints) -> Ints:
+            return np.where(ids < ranks, ids, ids + move_to)
+
+        def rename(r: Round) -> Round:
+            r = r.inside(self.part.chunks, total // self.chunks, self.prefix[r.src])
+            return replace(r, src=names(r.src), dst=names(r.dst), begin=(r.begin or 0) + self.begin)
+
+        return rename
+
+
+def _rows(part: Schedule) -> Ints:
+    return np.arange(part.ranks)[None, :] if part.groups is None else part.groups
+
+
+def _root(part: Schedule) -> int:
+    return part.root if part.groups is None else int(part.groups[0, part.root])
+
+
+def _open_from_the_start(stages: list[list[Schedule]], n: int) -> list[_Level]:
+    """The levels that closes without an open of their own imply, outermost first."""
+    depth, unmatched = 0, []
+    for stage in stages:
+        closes = [p.kind.closes for p in stage]
+        if any(closes) != all(closes) or len({p.kind.opens for p in stage}) > 1:
+            raise ScheduleError("parts of one stage must all open, all close, or do neither")
+        if stage[0].kind.opens:
+            depth += 1
+        elif closes[0] and depth:
+            depth -= 1
+        elif closes[0]:
+            unmatched.append(_Level.merged([_Level.of(p, n) for p in stage]))
+    return unmatched[::-1]
+
+
+def _prefix(part: Schedule, levels: list[_Level]) -> Ints:
+    """The piece each participant of the part works in: one for all ranks of a row.
+
+    A rank that owns nothing yet (it was not in the group that opened the level) works in the
+    piece of its row.
+    """
+    rows = _rows(part)
+    total = np.zeros(len(rows), np.int64)
+    for level in levels:
+        digits = level.digit[rows]
+        row = digits.max(axis=1)
+        if (row < 0).any() or ((digits != row[:, None]) & (digits >= 0)).any():
+            i = int(np.argmax((row < 0) | ((digits != row[:, None]) & (digits >= 0)).any(axis=1)))
+            raise ScheduleError(
+                f"ranks {rows[i].tolist()} of one group own different pieces "
+                f"{digits[i].tolist()} of an open level; a group must work inside one piece"
+            )
+        level.digit[rows] = row[:, None]
+        total = total * level.size + row
+    prefix = np.zeros(part.ranks + part.helpers, np.int64)
+    prefix[rows] = total[:, None]
+    prefix[part.ranks :] = np.repeat(total, part.helpers // len(rows))
+    return prefix
+
+
+def _mirror(part: Schedule, level: _Level) -> None:
+    """Refuse a close whose groups or owners are not those of the open."""
+    own = _Level.of(part, len(level.digit))
+    differs = (own.digit != level.digit) & (own.digit >= 0)
+    if own.size != level.size or differs.any():
+        where = f" (rank {int(np.argmax(differs))} owns another piece)" if differs.any() else ""
+        raise ScheduleError(
+            f"{part.collective} over {own.size} ranks does not close what was opened over "
+            f"{level.size}{where}; a close must mirror its open, group by group and owner by owner"
+        )
+
+
+def _owners(levels: list[_Level], n: int) -> Ints:
+    """Which rank owns each piece, where the open levels' digits number the pieces."""
+    piece = np.zeros(n, np.int64)
+    for level in levels:
+        if (level.digit < 0).any():
+            raise ScheduleError(f"rank {int(np.argmin(level.digit))} ends up with no piece")
+        piece = piece * level.size + level.digit
+    if len(np.unique(piece)) != n or prod(level.size for level in levels) != n:
+        raise ScheduleError("the parts do not give every rank a piece of its own")
+    return np.argsort(piece)
