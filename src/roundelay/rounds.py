@@ -159,6 +159,11 @@ class Round:
             move = np.repeat(move, self.unit)
         return move, chunk
 
+    def solvable(self, chunks: int) -> bool:
+        """Whether `touching` stays within 64 bits: it multiplies two numbers below a period."""
+        block = self.block(chunks)
+        return all(block // gcd(step, block) < 2**31 for step in (self.stride, self.shift))
+
     def touching(self, chunks: int, columns: Ints) -> tuple[Ints, Ints, Ints]:
         """Where the round touches the chunks `columns`: (step, move, index into columns).
 
@@ -220,6 +225,9 @@ class Round:
             raise ScheduleError(f"wrap = {self.wrap} does not divide the {ids} ids")
         block = self.block(chunks)
         longest = block // gcd(self.stride, block)
+        total = float(np.sum(self.count, dtype=np.float64)) * len(self.src) * self.times * self.unit
+        if total >= 2**62:
+            raise ScheduleError(f"the round stands for about {total:.0e} moves; that is too many")
         limits = (participants, participants, ids, 2, longest + 1, None)
         for name, limit in zip(_PER_MOVE, limits, strict=True):
             value = getattr(self, name)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from .rounds import COPY, REDUCE, Round, ScheduleError, as_ids, whole_numbers
 
 __all__ = [
     "COPY",
+    "MAX_CHUNKS",
+    "MAX_RANKS",
     "REDUCE",
     "HalfMoves",
     "Round",
@@ -31,6 +33,12 @@ __all__ = [
     "changed",
     "occupy",
 ]
+
+
+MAX_RANKS: Final = 2**24
+"""More ranks and helpers than this are refused: arrays of them would be a mistake."""
+MAX_CHUNKS: Final = 10**11
+"""More chunks than this are refused, so that ids can be worked out in 64 bits."""
 
 
 class Step(NamedTuple):
@@ -172,6 +180,11 @@ class Schedule:
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < low:
                 raise ScheduleError(f"{name} = {value!r}; expected a whole number from {low} up")
             object.__setattr__(self, name, int(value))
+        if self.ranks + self.helpers > MAX_RANKS or self.chunks > MAX_CHUNKS:
+            raise ScheduleError(
+                f"{self.ranks + self.helpers:,} ranks and helpers, {self.chunks:,} chunks; "
+                f"expected at most {MAX_RANKS:,} and {MAX_CHUNKS:,}"
+            )
         if self.root >= self.size:
             raise ScheduleError(f"root = {self.root}; expected a rank, 0 to {self.size - 1}")
         pieces = kind.piece_count(self.size)
@@ -251,13 +264,15 @@ class Schedule:
     def moves(self, columns: Ints | None = None) -> Iterator[Step]:
         """Every step with its moves, chunk by chunk; only those of the chunks `columns`, if given.
 
+        `columns` must rise.
+
         This is the schedule's meaning spelt out. The whole of a large schedule is large.
         """
-        lookup = None
         for number, r in enumerate(self):
             begin = r.begin or 0
             distinct = len(np.unique(r.dst)) == len(r.dst)
-            if columns is not None and len(r.src) * len(columns) < r.expanded():
+            few = columns is not None and len(r.src) * len(columns) < r.expanded()
+            if columns is not None and few and r.solvable(self.chunks):
                 t, move, col = r.touching(self.chunks, columns)
                 cuts = np.flatnonzero(np.diff(t)) + 1
                 parts = zip(
@@ -267,10 +282,7 @@ class Schedule:
                     (int(at[0]), m, c) for at, m, c in parts if len(at)
                 )
             else:
-                if columns is not None and lookup is None:
-                    lookup = np.full(self.chunks, -1)
-                    lookup[columns] = np.arange(len(columns))
-                steps = _all_steps(r, self.chunks, lookup)
+                steps = _all_steps(r, self.chunks, columns)
             for at, move, col in steps:
                 op = r.op[move] if isinstance(r.op, np.ndarray) else r.op
                 yield Step(number, begin + at, r.src[move], r.dst[move], col, op, distinct)
@@ -317,11 +329,12 @@ def changed(parts: list[tuple[Schedule, Callable[[Round], Round]]]) -> Any:
     return rounds if lazy else tuple(rounds())
 
 
-def _all_steps(r: Round, chunks: int, lookup: Ints | None) -> Iterator[tuple[int, Ints, Ints]]:
+def _all_steps(r: Round, chunks: int, columns: Ints | None) -> Iterator[tuple[int, Ints, Ints]]:
     for t in r.busy():
         move, chunk = r.active(t, chunks)
-        if lookup is not None:
-            col = lookup[chunk]
-            move, chunk = move[col >= 0], col[col >= 0]
+        if columns is not None:
+            col = np.minimum(np.searchsorted(columns, chunk), len(columns) - 1)
+            kept = columns[col] == chunk
+            move, chunk = move[kept], col[kept]
         if len(move):
             yield t, move, chunk

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..collectives import COLLECTIVES, UnknownName, collective
+from ..collectives import COLLECTIVES, Collective, UnknownName, collective
 from ..errors import RoundelayError
-from ..schedule import Schedule, ScheduleError
+from ..schedule import MAX_RANKS, Schedule, ScheduleError
 from ..verbs import TRANSPOSE, on, reverse
 from .formulas import evaluate
 
@@ -72,6 +72,11 @@ class Algorithm:
     power_of_two: bool = False
 
     @property
+    def kind(self) -> Collective:
+        """The collective itself."""
+        return collective(self.collective)
+
+    @property
     def parameters(self) -> Mapping[str, Any]:
         """Parameter names and their defaults; None where the default depends on n."""
         names = list(inspect.signature(self.function).parameters.values())[1:]
@@ -104,13 +109,15 @@ class Algorithm:
         """
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise ScheduleError(f"{n!r} ranks; expected a whole number from 1 up")
+        if n > MAX_RANKS:
+            raise ScheduleError(f"{n:,} ranks; expected at most {MAX_RANKS:,}")
         if self.power_of_two and n & (n - 1):
             raise ScheduleError(
                 f"{self.collective}/{self.name} needs a power of two, found n = {n}"
             )
         if isinstance(root, bool) or not isinstance(root, int | np.integer) or not 0 <= root < n:
             raise ScheduleError(f"root = {root!r}; expected a rank, 0 to {n - 1}")
-        if root and not collective(self.collective).rooted:
+        if root and not self.kind.rooted:
             raise ScheduleError(f"{self.collective} has no root; found root = {root}")
         resolved = self.resolve(int(n), params)
         schedule = self.function(int(n), **resolved)

@@ -15,11 +15,14 @@ import numpy as np
 
 from ..algorithms.registry import Algorithm
 from ..cost import COUNT_LIMIT, cost
-from ..schedule import Schedule
+from ..i18n import Message, message, translator
+from ..schedule import Schedule, ScheduleError
 from .exact import Counterexample, explain
 from .numbers import Totals, run, sample
 from .orders import any_order
 
+DENSE_LIMIT = 16384
+"""Ranks up to which an algorithm with n * n moves is checked at all."""
 COMPLETE_LIMIT = 1024
 """Ranks up to which every chunk is checked, unless told otherwise."""
 ORDERS_LIMIT = 400
@@ -39,7 +42,7 @@ class Verdict:
         same_bits: whether all ranks end with the same bits; None where nothing is added.
         summation: "rank" (in rank order), "tree" (one tree for all chunks) or "per_chunk".
         counterexample: the first place that is wrong, at the smallest n that fails.
-        reason: what is wrong, in words; empty where nothing is.
+        why: what is wrong, in words; None where nothing is.
     """
 
     ok: bool
@@ -52,7 +55,16 @@ class Verdict:
     same_bits: bool | None
     summation: str | None
     counterexample: Counterexample | None = None
-    reason: str = ""
+    why: Message | None = None
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, in English; empty where nothing is."""
+        return self.told("en")
+
+    def told(self, lang: str) -> str:
+        """What is wrong, in a language ("en" or "zh"); empty where nothing is."""
+        return self.why.tell(translator(lang)) if self.why else ""
 
 
 def verify(
@@ -94,8 +106,8 @@ def verify(
         summation=totals.summation if schedule.kind.sums else None,
     )
     if totals.wrong is not None:
-        found, reason = explain(schedule, *totals.wrong)
-        return replace(verdict, counterexample=found, reason=reason)
+        found, why = explain(schedule, *totals.wrong)
+        return replace(verdict, counterexample=found, why=why)
     return _further(schedule, verdict, totals, orders, rng)
 
 
@@ -103,13 +115,13 @@ def _further(
     schedule: Schedule, verdict: Verdict, totals: Totals, orders: int, rng: np.random.Generator
 ) -> Verdict:
     if not totals.same_bits:
-        return replace(verdict, ok=False, reason="ranks end with different bits: each adds in "
-                       "an order of its own")  # fmt: skip
+        why = message("ranks end with different bits: each adds in an order of its own")
+        return replace(verdict, ok=False, why=why)
     if schedule.expanded() <= ORDERS_LIMIT:
         for _ in range(orders):
             if not any_order(schedule, rng):
-                return replace(verdict, ok=False, reason="another order of execution that keeps "
-                               "all dependences gives another result")  # fmt: skip
+                why = message("an order of execution that keeps all dependences gives other bits")
+                return replace(verdict, ok=False, why=why)
     return verdict
 
 
@@ -131,6 +143,11 @@ def prove(
         ScheduleError: as `verify`, or the algorithm cannot be built at n.
     """
     params = params or {}
+    if algorithm.dense and n > DENSE_LIMIT:
+        raise ScheduleError(
+            f"{algorithm.collective}/{algorithm.name} over {n:,} ranks has more than "
+            f"{DENSE_LIMIT:,}**2 moves to go through; prove it at a smaller n"
+        )
     verdict = _prove(algorithm, n, root, params, options)
     if verdict.ok or "group" in params or "groups" in params:
         return verdict
@@ -139,8 +156,8 @@ def prove(
             continue
         first = _prove(algorithm, smaller, min(root, smaller - 1), params, options)
         if not first.ok:
-            note = replace(first, ranks=n)
-            return replace(note, reason=f"already at n = {smaller}: {first.reason}")
+            why = message("already at n = {smaller}: {why}", smaller=smaller, why=first.why)
+            return replace(first, ranks=n, why=why)
     return verdict
 
 
@@ -159,6 +176,9 @@ def _prove(algorithm: Algorithm, n: int, root: int, params: Any, options: Any) -
     }
     for what, (found, said) in pairs.items():
         if found != said:
-            reason = f"{what}: counted {found}, its card {getattr(algorithm, what)!r} says {said}"
-            return replace(verdict, ok=False, reason=reason)
+            why = message(
+                "{what}: counted {found}, the cost card {formula} says {said}",
+                what=what, found=found, formula=getattr(algorithm, what), said=said,
+            )  # fmt: skip
+            return replace(verdict, ok=False, why=why)
     return verdict

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..collectives import Ints
+from ..i18n import Message, message
 from ..schedule import Schedule, apply
 
 
@@ -47,7 +48,7 @@ def counts(schedule: Schedule, columns: Ints) -> tuple[Ints, Ints]:
     return values, gives.T.astype(np.int64)
 
 
-def explain(schedule: Schedule, rank: int, chunk: int) -> tuple[Counterexample, str]:
+def explain(schedule: Schedule, rank: int, chunk: int) -> tuple[Counterexample, Message]:
     """What is wrong at a place, and a sentence about it."""
     columns = np.array([chunk])
     values, wanted = counts(schedule, columns)
@@ -55,14 +56,21 @@ def explain(schedule: Schedule, rank: int, chunk: int) -> tuple[Counterexample, 
     doubled = np.flatnonzero(values[rank, 0] > wanted[0]).tolist()
     where, reached = _where(schedule, columns, missing, doubled)
     found = Counterexample(rank, chunk, missing, doubled, where, schedule.ranks)
-    parts = []
-    if missing:
-        far = f", which got no farther than ranks {_few(reached)}" if reached else ""
-        parts.append(f"lacks what ranks {_few(missing)} gave{far}")
     if doubled:
-        parts.append(f"counts what ranks {_few(doubled)} gave more than once")
-    at = "" if where is None else f" (round {where})"
-    return found, f"rank {rank}, chunk {chunk}: {' and '.join(parts)}{at}"
+        text = "rank {rank}, chunk {chunk} counts what ranks {ranks} gave more than once"
+    elif reached:
+        text = (
+            "rank {rank}, chunk {chunk} lacks what ranks {ranks} gave, "
+            "which got no farther than ranks {reached}"
+        )
+    else:
+        text = "rank {rank}, chunk {chunk} lacks what ranks {ranks} gave"
+    why = message(
+        text, rank=rank, chunk=chunk, ranks=_few(doubled or missing), reached=_few(reached)
+    )
+    if where is not None:
+        why = message("{why} (round {where})", why=why, where=where)
+    return found, why
 
 
 def _where(

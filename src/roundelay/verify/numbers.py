@@ -58,13 +58,16 @@ def start(schedule: Schedule, columns: Ints, rng: np.random.Generator) -> tuple[
     told across chunks.
     """
     shape = (schedule.ranks + schedule.helpers, len(columns))
-    rank = np.arange(shape[0])
-    held = schedule.before(rank[:, None], columns[None, :]).copy()
-    values = np.empty((*shape, 2), np.uint64)
-    values[..., 0] = words(rng, shape)
-    values[..., 1] = words(np.random.default_rng(0), (shape[0],))[:, None]
-    values[~held] = 0
+    held = schedule.before(*_grid(schedule, columns)).copy()
+    rank, col = np.nonzero(held)
+    values = np.zeros((*shape, 2), np.uint64)
+    values[rank, col, 0] = words(rng, rank.shape)
+    values[rank, col, 1] = words(np.random.default_rng(0), (shape[0],))[rank]
     return values, held
+
+
+def _grid(schedule: Schedule, columns: Ints) -> tuple[Ints, Ints]:
+    return np.arange(schedule.ranks + schedule.helpers)[:, None], columns[None, :]
 
 
 def in_rank_order(n: int) -> int:
@@ -86,21 +89,20 @@ def run(schedule: Schedule, columns: Ints | None, rng: np.random.Generator) -> T
     for block in _blocks(schedule, columns):
         everything = columns is None and len(block) == schedule.chunks
         values, held = start(schedule, block, rng)
-        contributes = held.copy()
-        wanted = np.where(contributes, values[..., 0], 0).sum(axis=0, dtype=np.uint64)
+        wanted = values[..., 0].sum(axis=0, dtype=np.uint64)
         for step in schedule.moves(None if everything else block):
             occupy(step, held, block)
             apply(step, values, add_and_mix)
-        rank = np.arange(len(values))
-        must = schedule.after(rank[:, None], block[None, :])
-        bad = must & ~(held & (values[..., 0] == wanted))
+        rank, col = np.nonzero(schedule.after(*_grid(schedule, block)))
+        bad = ~held[rank, col] | (values[rank, col, 0] != wanted[col])
         if bad.any():
-            col = int(np.argmax(bad.any(axis=0)))
-            return Totals((int(np.argmax(bad[:, col])), int(block[col])), False, "per_chunk")
-        mixes = values[..., 1]
-        first = np.argmax(must, axis=0)
-        one = mixes[first, np.arange(len(block))]
-        same_bits &= bool((mixes == one)[must].all())
+            worst = np.lexsort((rank[bad], col[bad]))[0]
+            place = int(rank[bad][worst]), int(block[col[bad][worst]])
+            return Totals(place, False, "per_chunk")
+        mixes = values[rank, col, 1]
+        one = np.zeros(len(block), np.uint64)
+        one[col] = mixes
+        same_bits &= bool((mixes == one[col]).all())
         trees |= set(np.unique(one)[:2].tolist())
     if len(trees) > 1:
         return Totals(None, same_bits, "per_chunk")

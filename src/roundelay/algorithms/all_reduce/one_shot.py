@@ -6,7 +6,7 @@ get the same bits.
 
 import numpy as np
 
-from ...schedule import COPY, REDUCE, Round, Schedule
+from ...schedule import COPY, REDUCE, Round, Schedule, ScheduleError
 from ..registry import algorithm
 
 
@@ -21,6 +21,8 @@ from ..registry import algorithm
     dense=True,
 )
 def one_shot(n: int) -> Schedule:
+    if n > 4096:
+        raise ScheduleError(f"one-shot over {n:,} ranks is {n * n:,} moves; expected at most 4,096")
     rank = np.arange(n if n > 1 else 0)
     src, dst = np.repeat(rank, n), np.tile(rank, n)
     return Schedule("all_reduce", n, 1, [Round(src, dst, 0, np.where(src == 0, COPY, REDUCE))])

@@ -1,0 +1,5 @@
+"""``python -m roundelay``: the command line."""
+
+from .cli import main
+
+main()
