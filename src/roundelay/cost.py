@@ -92,7 +92,8 @@ def cost(
         adds = np.broadcast_to(r.op, len(r.src)) == REDUCE
         _add(reduced, r.dst[adds], bytes_each[adds])
         _add_messages(messages, arrivals, r, schedule.ranks + schedule.helpers)
-        _add(multicast, *_multicast(r, bytes_each, schedule.ranks))
+        if schedule.helpers:
+            _add(multicast, *_multicast(r, bytes_each, schedule.ranks))
     n, unit = schedule.ranks, share.unit
     return Cost(
         schedule.steps,
@@ -143,7 +144,13 @@ def _can_trace(schedule: Schedule) -> bool:
 
 
 def bound(
-    name: str, n: int, size: int = 1, *, ports: str = "one", in_switch: bool = False
+    name: str,
+    n: int,
+    size: int = 1,
+    *,
+    weights: Any = None,
+    ports: str = "one",
+    in_switch: bool = False,
 ) -> Bound:
     """The least steps and bytes that a collective needs over n ranks.
 
@@ -151,6 +158,14 @@ def bound(
     step reaches everybody. Bytes: what has to leave the busiest rank, whatever the ports; see
     Chan et al. 2007, doi:10.1002/cpe.1206. A switch adds and multicasts, so that a contribution
     and a total leave a rank once at most.
+
+    Args:
+        name: of the collective.
+        n: number of ranks.
+        size: bytes, in the sense of nccl-tests' size column.
+        weights: bytes of each piece, for uneven collectives; then `size` is not used.
+        ports: "one" or "all".
+        in_switch: whether switches may add and multicast.
 
     Raises:
         RoundelayError: no such collective, no such port model, or n below 1.
@@ -165,7 +180,18 @@ def bound(
     steps = 1 if ports == "all" or name == "send_recv" else ceil_log(n)
     if in_switch:
         steps = min(steps, 2)
+    if weights is not None and name.endswith("_v"):
+        return Bound(steps, _least_uneven(name, n, weights, in_switch), ports, in_switch)
     return Bound(steps, Fraction(size) * _least_share(name, n, in_switch), ports, in_switch)
+
+
+def _least_uneven(name: str, n: int, weights: Any, in_switch: bool) -> Fraction:
+    each = [Fraction(int(w)) for w in weights]
+    if name == "all_to_all_v":
+        return max(sum(each[r * n : r * n + n], -each[r * n + r]) for r in range(n))
+    if in_switch:
+        return max(each) if name == "all_gather_v" else sum(each) - min(each)
+    return sum(each) * Fraction(n - 1, n)
 
 
 def _least_share(name: str, n: int, in_switch: bool) -> Fraction:

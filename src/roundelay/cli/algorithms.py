@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from ..algorithms import Algorithm, algorithms
 from ..collectives import COLLECTIVES
-from .base import Command, emit, say, table
+from .base import Command, emit, only_one, ranks_option, say, table
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -20,10 +22,12 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     "messages and bytes sent by the busiest rank, and steps, for n ranks and S bytes.",
 )
 @click.argument("collective", required=False, shell_complete=_complete)
-def command(collective: str | None, as_json: str | None) -> None:
+@ranks_option("8", "number of ranks that the overview counts for (default 8)")
+def command(collective: str | None, ranks: Sequence[int], as_json: str | None) -> None:
     """List algorithms."""
-    found = algorithms(collective)
-    emit([_entry(a) for a in found], as_json, lambda: _table(found, details=collective is not None))
+    found, n = algorithms(collective), only_one(ranks)
+    emit([_entry(a) for a in found], as_json,
+         lambda: _details(found) if collective else _overview(found, n))  # fmt: skip
 
 
 def _entry(a: Algorithm) -> dict[str, object]:
@@ -45,13 +49,23 @@ def _name(a: Algorithm) -> str:
     return f"{a.collective}/{a.name}" + (f" ({parameters})" if parameters else "")
 
 
-def _table(found: list[Algorithm], details: bool) -> str:
-    if not details:
-        head = (say("algorithm (parameters)"), say("good for"))
-        lines = table(head, [(_name(a), say(a.good)) for a in found])
-        more = say("{k} algorithms. More of one collective: roundelay algorithms all_reduce",
-                   k=len(found))  # fmt: skip
-        return f"{lines}\n\n{more}"
+def _overview(found: list[Algorithm], n: int) -> str:
+    head = ("algorithm (parameters)", "steps", "messages", "bytes sent / S", "good for")
+    rows = []
+    for a in found:
+        card = a.card(n)
+        figures = [f"{float(x):,.4g}" for x in (card.steps, card.messages, card.bytes_sent)]
+        rows.append([_name(a), *figures, say(a.good)])
+    lines = table([*map(say, head)], rows, right="bcd")
+    more = say(
+        "{k} algorithms, counted at n = {n}; messages and bytes are those of the busiest rank.\n"
+        "Formulas and sources: roundelay algorithms all_reduce",
+        k=len(found), n=n,
+    )  # fmt: skip
+    return f"{lines}\n\n{more}"
+
+
+def _details(found: list[Algorithm]) -> str:
     blocks = []
     for a in found:
         rows = [

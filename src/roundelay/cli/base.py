@@ -77,7 +77,8 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options' texts, translated."""
-        records = [r for p in self.get_params(ctx) if (r := p.get_help_record(ctx))]
+        options = [p for p in self.get_params(ctx) if isinstance(p, click.Option)]
+        records = [r for p in options if (r := p.get_help_record(ctx))]
         with formatter.section(say("Options")):
             formatter.write_dl(_translated(records))
 

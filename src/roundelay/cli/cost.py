@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -70,15 +70,13 @@ def command(
         able = [a for a in loaded if not a.power_of_two or len(loaded) == 1 or not n & (n - 1)]
         found = [(a.name, _cost(a, n, size, params, root, weights)) for a in able]
     size = sum(weights) if weights else size
-    entries = [_entry(c, name, n, size) for _, c in found]
-    single = len(found) == 1
-    emit(
-        entries[0]
-        if single
-        else [{"algorithm": a, **e} for (a, _), e in zip(found, entries, strict=True)],
-        as_json,
-        lambda: _one(*found[0], name, n, size) if single else _many(found, name, n, size),
-    )
+    case = Case(name, n, size, weights)
+    entries = [_entry(c, case) for _, c in found]
+    if len(found) == 1:
+        emit(entries[0], as_json, lambda: _one(*found[0], case))
+    else:
+        named = [{"algorithm": a, **e} for (a, _), e in zip(found, entries, strict=True)]
+        emit(named, as_json, lambda: _many(found, case))
 
 
 def _cost(
@@ -89,66 +87,85 @@ def _cost(
     return cost_of(a, n, size, **params)
 
 
-def _entry(c: Cost, name: str, n: int, size: int) -> dict[str, Any]:
-    return {
-        **c._asdict(),
-        "bound": bound(name, n, size, in_switch=bool(c.helper_bytes_max))._asdict(),
-    }
+class Case(NamedTuple):
+    """What is counted: a collective over n ranks, and its bytes."""
+
+    collective: str
+    n: int
+    size: int
+    weights: list[int] | None
+
+    def least(self, ports: str = "one", in_switch: bool = False) -> Bound:
+        """The least possible in a port model."""
+        return bound(self.collective, self.n, self.size, weights=self.weights, ports=ports,
+                     in_switch=in_switch)  # fmt: skip
+
+    def bounds(self) -> dict[str, Bound]:
+        """The least possible in three models, by what to call them."""
+        return {
+            "least, one port": self.least(),
+            "least, all ports": self.least("all"),
+            "least, adding switches": self.least("all", True),
+        }
+
+    def title(self, algorithm: str = "") -> str:
+        """A headline."""
+        what = f"{self.collective}/{algorithm}" if algorithm else self.collective
+        size = format_size(self.size)
+        return say("{what}, {n} ranks, S = {size}", what=what, n=f"{self.n:,}", size=size)
+
+    def bytes(self, value: Fraction | None) -> str:
+        """Bytes, and as a multiple of S."""
+        if value is None:
+            return "-"
+        share = f" = {float(value / self.size):.4g} S" if self.size else ""
+        return format_size(round(value)) + share
 
 
-def _bytes(value: Fraction | None, size: int) -> str:
-    if value is None:
-        return "-"
-    share = f"  ({float(value / size):.4g} S)" if size else ""
-    return format_size(round(value)) + share
+def _entry(c: Cost, case: Case) -> dict[str, Any]:
+    return {**c._asdict(), "bound": case.least(in_switch=bool(c.helper_bytes_max))._asdict()}
 
 
-def _title(what: str, n: int, size: int) -> str:
-    return say("{what}, {n} ranks, S = {size}", what=what, n=f"{n:,}", size=format_size(size))
-
-
-def _one(algorithm: str, c: Cost, name: str, n: int, size: int) -> str:
-    least: list[Bound] = [
-        bound(name, n, size, ports="one"),
-        bound(name, n, size, ports="all"),
-        bound(name, n, size, ports="all", in_switch=True),
-    ]
-    head = ["", say("counted") if c.counted else say("by formula"), say("least, one port"),
-            say("least, all ports"), say("least, adding switches")]  # fmt: skip
+def _one(algorithm: str, c: Cost, case: Case) -> str:
+    least = case.bounds()
+    head = ["", say("counted") if c.counted else say("by formula"), *map(say, least)]
+    bounds = least.values()
     rows = [
-        [say("steps"), f"{c.steps:,}", *(f"{b.steps:,}" for b in least)],
-        [say("longest chain of moves"), "-" if c.depth is None else f"{c.depth:,}"],
-        [say("messages sent, busiest rank"), f"{c.messages_max:,}"],
-        [say("messages received, busiest rank"),
-         "-" if c.messages_received_max is None else f"{c.messages_received_max:,}"],
-        [say("bytes sent, busiest rank"), _bytes(c.bytes_sent_max, size),
-         *(_bytes(b.bytes_sent_max, size) for b in least)],
-        [say("bytes received, busiest rank"), _bytes(c.bytes_received_max, size)],
-        [say("bytes added, busiest rank"), _bytes(c.bytes_reduced_max, size)],
+        ["steps", f"{c.steps:,}", *(f"{b.steps:,}" for b in bounds)],
+        ["longest chain of moves", _count(c.depth)],
+        ["messages sent, busiest rank", _count(c.messages_max)],
+        ["messages received, busiest rank", _count(c.messages_received_max)],
+        ["bytes sent, busiest rank", case.bytes(c.bytes_sent_max),
+         *(case.bytes(b.bytes_sent_max) for b in bounds)],
+        ["bytes received, busiest rank", case.bytes(c.bytes_received_max)],
+        ["bytes added, busiest rank", case.bytes(c.bytes_reduced_max)],
     ]  # fmt: skip
     if c.helper_bytes_max:
-        rows.append([say("bytes sent, busiest switch"), _bytes(c.helper_bytes_max, size)])
-    rows = [row + [""] * (len(head) - len(row)) for row in rows]
-    lines = [_title(f"{name}/{algorithm or '?'}", n, size), "", table(head, rows, right="bcde")]
+        rows.append(["bytes sent, busiest switch", case.bytes(c.helper_bytes_max)])
+    rows = [[say(row[0]), *row[1:], *[""] * (len(head) - len(row))] for row in rows]
+    lines = [case.title(algorithm or "?"), "", table(head, rows, right="bcde")]
     if not c.counted:
         lines += ["", say("n * n moves: above 1,024 ranks counted by the algorithm's formulas")]
     return "\n".join(lines)
 
 
-def _many(found: list[tuple[str, Cost]], name: str, n: int, size: int) -> str:
-    columns = ("algorithm", "steps", "messages", "bytes sent", "bytes received")
-    head = [*map(say, columns), ""]
+def _count(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _many(found: list[tuple[str, Cost]], case: Case) -> str:
+    head = ("algorithm", "steps", "messages", "bytes sent", "bytes received")
     rows = [
-        [a, f"{c.steps:,}", f"{c.messages_max:,}", _bytes(c.bytes_sent_max, size),
-         _bytes(c.bytes_received_max, size), "" if c.counted else say("by formula")]
+        [a if c.counted else f"{a} *", _count(c.steps), _count(c.messages_max),
+         case.bytes(c.bytes_sent_max), case.bytes(c.bytes_received_max)]
         for a, c in found
     ]  # fmt: skip
-    for label, ports, in_switch in (
-        ("least, one port", "one", False),
-        ("least, all ports", "all", False),
-        ("least, adding switches", "all", True),
-    ):
-        b = bound(name, n, size, ports=ports, in_switch=in_switch)
-        rows.append([say(label), f"{b.steps:,}", "", _bytes(b.bytes_sent_max, size), "", ""])
-    note = say("messages and bytes are those of the busiest rank")
-    return "\n".join([_title(name, n, size), "", table(head, rows, right="bcde"), "", note])
+    for label, b in case.bounds().items():
+        rows.append([say(label), _count(b.steps), "", case.bytes(b.bytes_sent_max), ""])
+    lines = [case.title(), "", table([*map(say, head)], rows, right="bcde"), ""]
+    lines.append(say("messages and bytes are those of the busiest rank"))
+    if not all(c.counted for _, c in found):
+        lines.append(
+            "* " + say("n * n moves: above 1,024 ranks counted by the algorithm's formulas")
+        )
+    return "\n".join(lines)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import click
 
 from ..algorithms import Algorithm, algorithms
+from ..collectives import COLLECTIVES
 from ..errors import RoundelayError
 from ..schedule import Schedule
 from ..verify import Verdict, prove, verify
@@ -23,6 +26,13 @@ from .base import (
     target_argument,
 )
 
+_ADDS: Final = MappingProxyType(
+    {
+        "rank": "adds in rank order",
+        "tree": "adds in one tree",
+        "per_chunk": "adds in an order per chunk",
+    }
+)
 EXPAND_LIMIT = 10**7
 """Chunk moves that a schedule file may stand for."""
 PLACES_LIMIT = 10**8
@@ -95,15 +105,13 @@ def _prove_all(
     if not cases:
         raise RoundelayError("nothing to prove: these algorithms need a power of two of ranks")
     verdicts = []
-    label, err = say("proving"), click.get_text_stream("stderr")
-    with click.progressbar(
-        length=len(cases), label=label, file=err, hidden=not on_terminal()
-    ) as bar:
-        for a, n, p in cases:
+    label = say("proving")
+    bar = click.progressbar(cases, label=label, file=sys.stderr, hidden=not on_terminal())
+    with bar as shown:
+        for a, n, p in shown:
             varied = (5 * n // 8) if a.kind.rooted else 0
             at = varied if root is None else root
             verdicts.append(prove(a, n, root=at, params=p, **options))
-            bar.update(1)
     return verdicts
 
 
@@ -160,13 +168,8 @@ def _line(some: list[Verdict]) -> str:
         parts.append(
             say("sampled {k} of {chunks} chunks", k=most.sampled, chunks=f"{most.chunks:,}")
         )
-    if some[0].same_bits is not None and all(v.ok for v in some):
-        kinds = {v.summation for v in some if v.ranks > 2} or {some[0].summation}
-        words = {"rank": "adds in rank order", "tree": "adds in one tree",
-                 "per_chunk": "adds in an order per chunk"}  # fmt: skip
-        parts.append(say("same bits everywhere"))
-        parts.append(say(words[str(kinds.pop())]) if len(kinds) == 1 else
-                     say("order of adding differs with the parameters"))  # fmt: skip
+    if COLLECTIVES[some[0].collective].sums and all(v.ok for v in some):
+        parts.append(say(_ADDS[max({str(v.summation) for v in some}, key=list(_ADDS).index)]))
     return "  ".join(parts)
 
 
