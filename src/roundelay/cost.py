@@ -81,6 +81,7 @@ def cost(
         RoundelayError: the number of weights is not that of the pieces, or uneven pieces of a
             schedule too large to go through.
     """
+    schedule.whole()
     share, sent, received, reduced = _Share.of(schedule, size, weights), *_tallies(schedule)
     messages, arrivals = np.zeros_like(sent), np.zeros_like(sent)
     multicast = np.zeros_like(sent)

@@ -225,18 +225,18 @@ class Round:
             raise ScheduleError(f"wrap = {self.wrap} does not divide the {ids} ids")
         block = self.block(chunks)
         longest = block // gcd(self.stride, block)
-        total = float(np.sum(self.count, dtype=np.float64)) * len(self.src) * self.times * self.unit
-        if total >= 2**62:
-            raise ScheduleError(f"the round stands for about {total:.0e} moves; that is too many")
+        most = self.count if isinstance(self.count, int) else int(self.count.max())
+        if most * len(self.src) * self.times * self.unit >= 2**62:
+            raise ScheduleError("the round stands for 2**62 moves or more; that is too many")
         limits = (participants, participants, ids, 2, longest + 1, None)
         for name, limit in zip(_PER_MOVE, limits, strict=True):
             value = getattr(self, name)
-            low, high = np.min(value), np.max(value)
+            low, high = (value, value) if isinstance(value, int) else (value.min(), value.max())
             if low < 0 or (limit is not None and high >= limit):
                 values = np.atleast_1d(value)
                 i = int(np.argmax((values < 0) | (limit is not None and values >= limit)))
-                most = "" if limit is None else f" to {limit - 1}"
-                raise ScheduleError(f"move {i}: {name} = {values[i]}; expected 0{most}")
+                upto = "" if limit is None else f" to {limit - 1}"
+                raise ScheduleError(f"move {i}: {name} = {values[i]}; expected 0{upto}")
 
 
 _PER_MOVE: Final = ("src", "dst", "chunk", "op", "count", "start")

@@ -238,6 +238,29 @@ class Schedule:
         """Bytes of memory that the rounds' arrays take together."""
         return sum(r.nbytes for r in self)
 
+    @cached_property
+    def overlaps(self) -> bool:
+        """Whether some round begins before one that stands before it has ended."""
+        end = 0
+        for r in self:
+            if (r.begin or 0) < end:
+                return True
+            end = (r.begin or 0) + r.length
+        return False
+
+    def whole(self) -> Schedule:
+        """The schedule itself, if it is one collective over all its ranks.
+
+        Raises:
+            ScheduleError: it is a part, for rows of ranks.
+        """
+        if self.groups is not None:
+            raise ScheduleError(
+                f"a {self.collective} by each of {len(self.groups)} rows of ranks is a part; "
+                "make it a whole with `then`"
+            )
+        return self
+
     def expanded(self) -> int:
         """Number of (move, chunk) pairs the schedule stands for."""
         return sum(r.expanded() for r in self)
@@ -270,7 +293,7 @@ class Schedule:
         """
         for number, r in enumerate(self):
             begin = r.begin or 0
-            distinct = len(np.unique(r.dst)) == len(r.dst)
+            distinct = bool(np.bincount(r.dst).max() == 1)
             few = columns is not None and len(r.src) * len(columns) < r.expanded()
             if columns is not None and few and r.solvable(self.chunks):
                 t, move, col = r.touching(self.chunks, columns)

@@ -103,11 +103,9 @@ def write_schedule(schedule: Schedule) -> bytes:
     Raises:
         RoundelayError: it has more than ten million moves to list, or is a part for `then`.
     """
-    if schedule.groups is not None:
-        raise RoundelayError("a schedule for rows of ranks is no file; make it whole with `then`")
     listed = 0
     rounds = []
-    for r in schedule:
+    for r in schedule.whole():
         listed += len(r.src)
         if listed > MOVES_LIMIT:
             raise RoundelayError(f"more than {MOVES_LIMIT:,} moves to list; try fewer ranks")

@@ -89,6 +89,7 @@ def verify(
         ScheduleError: the schedule is illegal: it reads or adds to a place that holds nothing,
             copies over what the same step wrote, or names an id out of range.
     """
+    schedule.whole()
     if complete is None:
         complete = schedule.ranks <= COMPLETE_LIMIT
     rng = np.random.default_rng(seed)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..collectives import Ints
-from ..schedule import Schedule, apply, occupy
+from ..schedule import Schedule, ScheduleError, Step, apply, occupy
 
 CELLS: Final = 2**25
 """Places held in memory at a time: 17 bytes each, about 570 MB in all."""
@@ -70,6 +70,36 @@ def _grid(schedule: Schedule, columns: Ints) -> tuple[Ints, Ints]:
     return np.arange(schedule.ranks + schedule.helpers)[:, None], columns[None, :]
 
 
+class Clock:
+    """When each place was last written and read, where rounds are said to overlap in time.
+
+    Rounds are executed as listed, so only this shows whether the steps they begin at are true.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.written = np.full(shape, -1, np.int64)
+        self.read = np.full(shape, -1, np.int64)
+
+    def check(self, step: Step, columns: Ints) -> None:
+        """Note a step, and refuse it if an earlier-listed round does not let it be so early.
+
+        Raises:
+            ScheduleError: it reads what is written no earlier, or writes what is read later.
+        """
+        source, target = (step.src, step.col), (step.dst, step.col)
+        early = self.written[source] >= step.at
+        over = (self.written[target] > step.at) | (self.read[target] > step.at)
+        for bad, rank in ((early, step.src), (over, step.dst)):
+            if bad.any():
+                i = int(np.argmax(bad))
+                raise ScheduleError(
+                    f"round {step.round}, step {step.at}: it begins too early, for rank {rank[i]} "
+                    f"is not yet done with chunk {columns[step.col[i]]} in a round before it"
+                )
+        np.maximum.at(self.read, source, step.at)
+        self.written[target] = step.at
+
+
 def in_rank_order(n: int) -> int:
     """The mix of one word a rank, added in rank order."""
     mine = words(np.random.default_rng(0), (n,))
@@ -90,8 +120,11 @@ def run(schedule: Schedule, columns: Ints | None, rng: np.random.Generator) -> T
         everything = columns is None and len(block) == schedule.chunks
         values, held = start(schedule, block, rng)
         wanted = values[..., 0].sum(axis=0, dtype=np.uint64)
+        clock = Clock(held.shape) if schedule.overlaps else None
         for step in schedule.moves(None if everything else block):
             occupy(step, held, block)
+            if clock is not None:
+                clock.check(step, block)
             apply(step, values, add_and_mix)
         rank, col = np.nonzero(schedule.after(*_grid(schedule, block)))
         bad = ~held[rank, col] | (values[rank, col, 0] != wanted[col])
