@@ -12,8 +12,12 @@ from .algorithms import Algorithm, algorithm, algorithms, build, find
 from .cost import bound, cost
 from .errors import RoundelayError
 from .schedule import COPY, REDUCE, Round, Schedule
+from .show import html, show, svg
 from .verbs import on, reverse, split, then
 from .verify import Verdict, prove, verify
+
+# Notebooks draw a schedule. The layer that draws stands above it, so they are joined here.
+Schedule._repr_html_ = html  # type: ignore[attr-defined]
 
 try:
     __version__ = version("roundelay")
@@ -37,7 +41,9 @@ __all__ = [
     "on",
     "prove",
     "reverse",
+    "show",
     "split",
+    "svg",
     "then",
     "verify",
 ]

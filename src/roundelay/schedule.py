@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from .collectives import Bools, Collective, Ints, Setting, collective
 from .rounds import COPY, REDUCE, Round, ScheduleError, as_ids, whole_numbers
+from .steps import Step, apply, occupy, steps_of
 
 __all__ = [
     "COPY",
@@ -39,87 +39,6 @@ MAX_RANKS: Final = 2**24
 """More ranks and helpers than this are refused: arrays of them would be a mistake."""
 MAX_CHUNKS: Final = 10**11
 """More chunks than this are refused, so that ids can be worked out in 64 bits."""
-
-
-class Step(NamedTuple):
-    """The moves of one moment, chunk by chunk: arrays of one length, in listed order.
-
-    `round` is the round's number, `at` the step of the schedule, `col` the chunk (or its index
-    among the columns asked for), `op` one for all or one each.
-    """
-
-    round: int
-    at: int
-    src: Ints
-    dst: Ints
-    col: Ints
-    op: int | Ints
-    distinct: bool
-
-    def waves(self) -> Iterator[Any]:
-        """Selections that write no place twice; in turn, they keep the listed order."""
-        if self.distinct:
-            yield slice(None)
-            return
-        place = self.dst.astype(np.int64) * (int(self.col.max(initial=0)) + 1) + self.col
-        order = np.argsort(place, kind="stable")
-        first = np.flatnonzero(np.diff(place[order], prepend=-1))
-        turn = np.empty_like(order)
-        sizes = np.diff(first, append=len(order))
-        turn[order] = np.arange(len(order)) - np.repeat(first, sizes)
-        for w in range(int(turn.max(initial=-1)) + 1):
-            yield np.flatnonzero(turn == w)
-
-
-def apply(step: Step, values: npt.NDArray[Any], add: Callable[[Any, Any], Any]) -> None:
-    """Do one step on `values` [participant, column, ...], in place: all reads, then the writes."""
-    read = values[step.src, step.col]
-    for wave in step.waves():
-        to = (step.dst[wave], step.col[wave])
-        if isinstance(step.op, np.ndarray):
-            reduces = step.op[wave] == REDUCE
-            reduces = reduces.reshape(reduces.shape + (1,) * (values.ndim - 2))
-            values[to] = np.where(reduces, add(values[to], read[wave]), read[wave])
-        else:
-            values[to] = add(values[to], read[wave]) if step.op == REDUCE else read[wave]
-
-
-def occupy(step: Step, held: Bools, columns: Ints | None = None) -> None:
-    """Note in `held` [participant, column] what the step fills, and refuse what is illegal.
-
-    Raises:
-        ScheduleError: a read of nothing, a REDUCE into nothing, or a COPY into a place that
-            was already written in this step.
-    """
-
-    def refuse(bad: Bools, who: Ints, col: Ints, why: str) -> None:
-        if bad.any():
-            i = int(np.argmax(bad))
-            chunk = col[i] if columns is None else columns[col[i]]
-            raise ScheduleError(
-                f"round {step.round}, step {step.at}: {why.format(rank=who[i], chunk=chunk)}"
-            )
-
-    empty = ~held[step.src, step.col]
-    refuse(empty, step.src, step.col, "rank {rank} sends chunk {chunk}, of which it holds nothing")
-    for turn, wave in enumerate(step.waves()):
-        dst, col = step.dst[wave], step.col[wave]
-        copies = np.broadcast_to(step.op, len(step.src))[wave] == COPY
-        if turn:
-            refuse(
-                copies,
-                dst,
-                col,
-                "a COPY into chunk {chunk} of rank {rank} is not its first write in this step",
-            )
-        else:
-            refuse(
-                ~copies & ~held[dst, col],
-                dst,
-                col,
-                "a REDUCE into chunk {chunk} of rank {rank}, which holds nothing",
-            )
-        held[dst, col] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,23 +211,7 @@ class Schedule:
         This is the schedule's meaning spelt out. The whole of a large schedule is large.
         """
         for number, r in enumerate(self):
-            begin = r.begin or 0
-            distinct = bool(np.bincount(r.dst).max() == 1)
-            few = columns is not None and len(r.src) * len(columns) < r.expanded()
-            if columns is not None and few and r.solvable(self.chunks):
-                t, move, col = r.touching(self.chunks, columns)
-                cuts = np.flatnonzero(np.diff(t)) + 1
-                parts = zip(
-                    np.split(t, cuts), np.split(move, cuts), np.split(col, cuts), strict=True
-                )
-                steps: Iterator[tuple[int, Ints, Ints]] = (
-                    (int(at[0]), m, c) for at, m, c in parts if len(at)
-                )
-            else:
-                steps = _all_steps(r, self.chunks, columns)
-            for at, move, col in steps:
-                op = r.op[move] if isinstance(r.op, np.ndarray) else r.op
-                yield Step(number, begin + at, r.src[move], r.dst[move], col, op, distinct)
+            yield from steps_of(r, number, self.chunks, columns)
 
     def part(self, rank: int) -> list[HalfMoves]:
         """What one rank reads and writes, in order, without going through the others' moves.
@@ -350,14 +253,3 @@ def changed(parts: list[tuple[Schedule, Callable[[Round], Round]]]) -> Any:
 
     lazy = any(callable(part.rounds) for part, _ in parts)
     return rounds if lazy else tuple(rounds())
-
-
-def _all_steps(r: Round, chunks: int, columns: Ints | None) -> Iterator[tuple[int, Ints, Ints]]:
-    for t in r.busy():
-        move, chunk = r.active(t, chunks)
-        if columns is not None:
-            col = np.minimum(np.searchsorted(columns, chunk), len(columns) - 1)
-            kept = columns[col] == chunk
-            move, chunk = move[kept], col[kept]
-        if len(move):
-            yield t, move, chunk

@@ -87,13 +87,20 @@ class Algorithm:
 
         Raises:
             UnknownName: a parameter the algorithm does not have.
+            ScheduleError: a parameter of the wrong type.
         """
-        known = self.parameters
-        for name in params:
+        computed = {name: default(n) for name, default in self.defaults.items()}
+        known = {**self.parameters, **computed}
+        for name, value in params.items():
             if name not in known:
                 raise UnknownName(f"parameter of {self.collective}/{self.name}", name, known)
-        computed = {name: default(n) for name, default in self.defaults.items()}
-        return {**known, **computed, **params}
+            kinds = (
+                (type(known[name]), Schedule) if isinstance(known[name], str) else type(known[name])
+            )
+            if not isinstance(value, kinds) or isinstance(value, bool):
+                example = "x".join(map(str, np.atleast_1d(known[name])))
+                raise ScheduleError(f"{name} = {value!r}; expected such as {example}")
+        return {**known, **params}
 
     def __call__(self, n: int, root: int = 0, **params: Any) -> Schedule:
         """The schedule for n ranks.

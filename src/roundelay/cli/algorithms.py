@@ -8,7 +8,7 @@ import click
 
 from ..algorithms import Algorithm, algorithms
 from ..collectives import COLLECTIVES
-from .base import Command, emit, only_one, ranks_option, say, table
+from .base import Command, emit, figure, only_one, ranks_option, say, table
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -54,7 +54,7 @@ def _overview(found: list[Algorithm], n: int) -> str:
     rows = []
     for a in found:
         card = a.card(n)
-        figures = [f"{float(x):,.4g}" for x in (card.steps, card.messages, card.bytes_sent)]
+        figures = [figure(x) for x in (card.steps, card.messages, card.bytes_sent)]
         rows.append([_name(a), *figures, say(a.good)])
     lines = table([*map(say, head)], rows, right="bcd")
     more = say(

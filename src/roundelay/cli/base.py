@@ -306,6 +306,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: str = "") -
     return "\n".join([out[0], "  ".join("-" * w for w in wide), *out[1:]])
 
 
+def figure(value: Any) -> str:
+    """A number for people: four digits, or all digits of a larger one before the point."""
+    return f"{float(value):,.0f}" if abs(value) >= 1000 else f"{float(value):.4g}"
+
+
 def width(text: str) -> int:
     """Columns the text takes on a terminal."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -16,6 +16,7 @@ from .base import (
     Checked,
     Command,
     emit,
+    figure,
     load,
     only_one,
     params_option,
@@ -118,7 +119,7 @@ class Case(NamedTuple):
         """Bytes, and as a multiple of S."""
         if value is None:
             return "-"
-        share = f" = {float(value / self.size):.4g} S" if self.size else ""
+        share = f" = {figure(value / self.size)} S" if self.size else ""
         return format_size(round(value)) + share
 
 

@@ -11,7 +11,7 @@ from ..algorithms import Algorithm, algorithms, find
 from ..cost import COUNT_LIMIT, bound, cost_of
 from ..show import show
 from ..verify import Verdict, prove
-from .base import Command, emit, language, say, table
+from .base import Command, emit, figure, language, say, table
 
 SIZES = (8, 16384)
 
@@ -78,12 +78,10 @@ def _table(rows: list[dict[str, Any]], n: int) -> str:
     lines = []
     for e in sorted(rows, key=lambda e: (e["steps"], e["bytes_sent"])):
         lines.append([e["algorithm"], _proved(e), f"{e['steps']:,}", f"{e['messages']:,}",
-                      f"{float(e['bytes_sent']):,.4g}"])  # fmt: skip
+                      figure(e['bytes_sent'])])  # fmt: skip
     for label, in_switch in (("least, one port", False), ("least, adding switches", True)):
         least = bound("all_reduce", n, in_switch=in_switch)
-        lines.append(
-            [say(label), "", f"{least.steps:,}", "", f"{float(least.bytes_sent_max):,.4g}"]
-        )
+        lines.append([say(label), "", f"{least.steps:,}", "", figure(least.bytes_sent_max)])
     return table(head, lines, right="cde")
 
 

@@ -141,7 +141,7 @@ def _round_file(r: Round) -> RoundFile:
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(value)
-    return value if isinstance(value, str | int | float | bool) else str(value)
+    return value if isinstance(value, str | int | float | bool | list) else str(value)
 
 
 def schema() -> dict[str, Any]:

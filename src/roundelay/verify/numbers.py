@@ -76,9 +76,9 @@ class Clock:
     Rounds are executed as listed, so only this shows whether the steps they begin at are true.
     """
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.written = np.full(shape, -1, np.int64)
-        self.read = np.full(shape, -1, np.int64)
+    def __init__(self, places: int) -> None:
+        self.written = np.full(places, -1, np.int64)
+        self.read = np.full(places, -1, np.int64)
 
     def check(self, step: Step, columns: Ints) -> None:
         """Note a step, and refuse it if an earlier-listed round does not let it be so early.
@@ -86,9 +86,8 @@ class Clock:
         Raises:
             ScheduleError: it reads what is written no earlier, or writes what is read later.
         """
-        source, target = (step.src, step.col), (step.dst, step.col)
-        early = self.written[source] >= step.at
-        over = (self.written[target] > step.at) | (self.read[target] > step.at)
+        early = self.written[step.source] >= step.at
+        over = np.maximum(self.written[step.target], self.read[step.target]) > step.at
         for bad, rank in ((early, step.src), (over, step.dst)):
             if bad.any():
                 i = int(np.argmax(bad))
@@ -96,8 +95,8 @@ class Clock:
                     f"round {step.round}, step {step.at}: it begins too early, for rank {rank[i]} "
                     f"is not yet done with chunk {columns[step.col[i]]} in a round before it"
                 )
-        np.maximum.at(self.read, source, step.at)
-        self.written[target] = step.at
+        self.read[step.source] = np.maximum(self.read[step.source], step.at)
+        self.written[step.target] = step.at
 
 
 def in_rank_order(n: int) -> int:
@@ -120,7 +119,7 @@ def run(schedule: Schedule, columns: Ints | None, rng: np.random.Generator) -> T
         everything = columns is None and len(block) == schedule.chunks
         values, held = start(schedule, block, rng)
         wanted = values[..., 0].sum(axis=0, dtype=np.uint64)
-        clock = Clock(held.shape) if schedule.overlaps else None
+        clock = Clock(held.size) if schedule.overlaps else None
         for step in schedule.moves(None if everything else block):
             occupy(step, held, block)
             if clock is not None:

@@ -1,0 +1,45 @@
+"""Options, markers and settings that all tests share."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+# An ordinary run tries the same examples every time; a soak looks for new ones.
+settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=SLOW)
+settings.register_profile("soak", deadline=None, print_blob=True, suppress_health_check=SLOW)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--soak", action="store_true", help="run the long tests as well")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("soak" if config.getoption("--soak") else "same")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--soak"):
+        return
+    long = [item for item in items if item.get_closest_marker("soak")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+
+
+def _left_out() -> list[str]:
+    if os.environ.get("ROUNDELAY_DATA"):
+        return []
+    return ["outside data: left out, as ROUNDELAY_DATA names no folder"]
+
+
+def pytest_report_header() -> list[str]:
+    return _left_out()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say it here as well where `-q` leaves the header out."""
+    if not terminalreporter.showheader:
+        for line in _left_out():
+            terminalreporter.write_line(line)

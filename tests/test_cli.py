@@ -1,0 +1,260 @@
+"""The command line as a user meets it: what it prints, where, and with which exit status."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import roundelay as rl
+from roundelay import cli
+
+
+def run(capsys, *words):
+    """Exit status, stdout and stderr of one command."""
+    status = cli.run(list(words))
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+@pytest.fixture(autouse=True)
+def _english(monkeypatch):
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_demo_shows_proves_and_counts(capsys):
+    status, out, err = run(capsys, "demo")
+    assert (status, err) == (0, "")
+    assert "Step 6" in out
+    assert "Proved: every rank ends with the sum of all four" in out
+    assert "32,766" in out  # steps of the ring over 16,384 ranks: 2 * 16,383
+    for algorithm in rl.algorithms("all_reduce"):
+        assert algorithm.name in out
+
+
+def test_demo_json_is_one_value(capsys):
+    status, out, _ = run(capsys, "demo", "--json")
+    value = json.loads(out)
+    assert status == 0
+    assert value["ok"] is True
+    assert {row["ranks"] for row in value["rows"]} == {8, 16384}
+
+
+def test_algorithms_lists_every_algorithm(capsys):
+    _, out, _ = run(capsys, "algorithms")
+    assert all(f"{a.collective}/{a.name}" in out for a in rl.algorithms())
+    _, out, _ = run(capsys, "algorithms", "all_reduce", "--json")
+    entry = next(e for e in json.loads(out) if e["algorithm"] == "ring")
+    assert set(entry) == {
+        "collective", "algorithm", "parameters", "messages", "bytes_sent", "steps", "good", "bad",
+        "source",
+    }  # fmt: skip
+    assert entry["steps"] == "2*(n-1)"
+
+
+def test_verify_json_shape(capsys):
+    status, out, _ = run(capsys, "verify", "all_reduce/ring", "-n", "1-4", "--json")
+    value = json.loads(out)
+    assert status == 0
+    assert value["ok"] is True
+    assert [r["ranks"] for r in value["results"]] == [1, 2, 3, 4]
+    assert {"collective", "algorithm", "ranks", "ok", "sampled", "same_bits", "summation",
+            "counterexample"} <= set(value["results"][0])  # fmt: skip
+
+
+def test_verify_says_that_it_sampled(capsys):
+    status, out, _ = run(capsys, "verify", "all_gather/bruck", "-n", "2000")
+    assert status == 0
+    assert "sampled 16 of 2,000 chunks" in out
+
+
+def test_json_before_the_target_does_not_swallow_it(capsys):
+    status, out, _ = run(capsys, "verify", "--json", "all_reduce/ring", "-n", "2")
+    assert status == 0
+    assert json.loads(out)["results"][0]["algorithm"] == "ring"
+
+
+def test_json_to_a_file_leaves_the_table_on_stdout(capsys, tmp_path):
+    file = tmp_path / "out.json"
+    status, out, _ = run(capsys, "cost", "all_reduce/ring", "-n", "8", "--json", str(file))
+    assert status == 0
+    assert "bytes sent, busiest rank" in out
+    assert json.loads(file.read_text())["steps"] == 14
+
+
+def test_cost_json_shape(capsys):
+    _, out, _ = run(capsys, "cost", "all_reduce/ring", "-n", "16384", "64MiB", "--json")
+    value = json.loads(out)
+    assert value["steps"] == value["messages_max"] == 32766
+    assert value["bytes_sent_max"] == 2 * 64 * 2**20 * 16383 // 16384
+    assert value["counted"] is True
+    assert value["bound"] == {
+        "steps": 14, "bytes_sent_max": value["bytes_sent_max"], "ports": "one", "in_switch": False,
+    }  # fmt: skip
+
+
+def test_cost_of_a_collective_is_a_table_beside_the_bounds(capsys):
+    status, out, _ = run(capsys, "cost", "all_reduce", "-n", "16384", "64MiB")
+    assert status == 0
+    assert "two_shot *" in out  # counted by formula, and marked so
+    assert "least, one port" in out
+
+
+def test_cost_of_uneven_pieces(capsys):
+    _, out, _ = run(capsys, "cost", "all_gather_v/ring", "-n", "3", "--weights", "1,2K,3", "--json")
+    assert json.loads(out)["bytes_sent_max"] == 2051  # 2048 and 3: all but the next rank's piece
+
+
+def test_show_draws_into_a_file(capsys, tmp_path):
+    file = tmp_path / "ring.svg"
+    status, out, err = run(capsys, "show", "all_reduce/ring", "--svg", str(file))
+    assert status == 0
+    assert out.startswith("all_reduce/ring: 4 ranks")
+    assert str(file) in err
+    assert file.read_text().startswith("<svg")
+
+
+def test_exported_schedules_are_proved_again(capsys, tmp_path):
+    file = str(tmp_path / "two_level.json")
+    assert run(capsys, "export", "all_reduce/rails", "-n", "8", "-p", "group=4", "-o", file)[0] == 0
+    assert run(capsys, "verify", file)[0] == 0
+    assert run(capsys, "show", file)[0] == 0
+    _, out, _ = run(capsys, "cost", file, "1MiB", "--json")
+    assert json.loads(out)["steps"] == 8
+
+
+def test_a_wrong_schedule_file_fails_with_status_1(capsys, tmp_path):
+    file = tmp_path / "wrong.json"
+    run(capsys, "export", "all_reduce/ring", "-n", "4", "-o", str(file))
+    text = file.read_text().replace('"op":"reduce","times":3', '"op":"reduce","times":2')
+    file.write_text(text)
+    status, out, _ = run(capsys, "verify", str(file), "--json")
+    assert status == 1
+    found = json.loads(out)["results"][0]["counterexample"]
+    assert found["missing"]
+    assert found["ranks"] == 4
+
+
+def test_algorithms_from_a_python_file(capsys, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import numpy as np\n"
+        "from roundelay import algorithm, Round, Schedule\n"
+        "@algorithm('broadcast', messages='n - 1', bytes_sent='S*(n-1)', steps='1',\n"
+        "           good='-', bad='-', source='-')\n"
+        "def mine(n):\n"
+        "    return Schedule('broadcast', n, 1, [Round(0, np.arange(1, n), 0)])\n"
+    )
+    status, out, _ = run(capsys, "verify", str(file), "-n", "1-9")
+    assert status == 0
+    assert "broadcast/mine" in out
+    file.write_text(file.read_text().replace("'S*(n-1)'", "'S'"))
+    status, out, _ = run(capsys, "verify", str(file), "-n", "3")
+    assert status == 1
+    assert "cost card" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("cost all_reduce/ring -n 0", "'0'"),
+        ("cost all_reduce/ring -n -3", "-3"),
+        ("cost all_reduce/ring -n 2.5", "2.5"),
+        ("cost all_reduce/ring", "Add -n"),
+        ("cost all_reduce/ring -n 4 12GB/s", "is a rate; a size was expected"),
+        ("cost all_reduce/ring -n 1-4", "expected one here"),
+        ("show broadcast/binomial -n 4 --root 4", "root = 4; expected a rank, 0 to 3"),
+        ("show all_reduce/ring -n 4 --root 1", "has no root"),
+        ("verify all_reduce/rnig", "did you mean ring"),
+        ("verify all_reduse", "did you mean all_reduce"),
+        ("verify all_reduce/ring -p group=2", "unknown parameter"),
+        ("verify all_reduce/rails -n 8 -p group=3", "do not fill nodes of 3"),
+        ("verify all_reduce/rails -n 8 -p group", "expected key=value"),
+        ("verify all_reduce/rails -n 8 -p group=x", "group"),
+        ("verify all_reduce/double_tree -n 8 -p pieces=0", "pieces = 0"),
+        ("verify all_reduce/rails -n 8 -p inner=none", "unknown algorithm of reduce_scatter"),
+        ("show all_reduce/ring -n 400", "400"),
+        ("cost all_reduce/ring -n 99999999999", "99,999,999,999 ranks"),
+        ("verfy", "did you mean 'verify'"),
+        ("verify nothing.json", "nothing.json"),
+        ("algorithms --lang fr", "fr"),
+        ("export all_to_all/direct -n 9000", "moves to list"),
+    ],
+)  # fmt: skip
+def test_bad_input_says_what_and_exits_2(capsys, words, says):
+    status, out, err = run(capsys, *words.split())
+    assert (status, out) == (2, "")
+    assert says in err
+    assert "Traceback" not in err
+
+
+def test_chinese(capsys):
+    _, out, _ = run(capsys, "verify", "all_reduce/ring", "-n", "4", "--lang", "zh")
+    assert "通过" in out
+    _, out, _ = run(capsys, "--lang", "zh", "--help")
+    assert "命令" in out
+    _, out, _ = run(capsys, "cost", "--help", "--lang", "zh")
+    assert "选项" in out
+
+
+def test_every_text_has_its_translation():
+    """What is said in the code, and every algorithm's good and bad, stands in the table."""
+    package = Path(rl.__file__).parent
+    table = tomllib.loads((package / "lang" / "zh.toml").read_text("utf-8"))
+    wanted = {text for a in rl.algorithms() for text in (a.good, a.bad)}
+    wanted |= set(_said(package))
+    assert sorted(wanted - set(table)) == []
+
+
+def _said(package):
+    """Literal first arguments of say(...) and message(...), and help texts of the commands."""
+    import ast
+
+    for file in package.rglob("*.py"):
+        tree = ast.parse(file.read_text("utf-8"))
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call):
+                continue
+            called = (
+                node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            )
+            if called in ("say", "message") and node.args:
+                yield from _texts(node.args[0])
+            if file.parent.name == "cli":
+                yield from (t for k in node.keywords if k.arg in ("help", "short_help")
+                            for t in _texts(k.value))  # fmt: skip
+
+
+def _texts(node):
+    import ast
+
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.IfExp):
+        yield from _texts(node.body)
+        yield from _texts(node.orelse)
+
+
+def test_a_closed_pipe_is_no_error():
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = f"{sys.executable} -m roundelay algorithms | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environment,
+                          check=True)  # fmt: skip
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+    assert done.stdout.splitlines()[-1] == "0"
+
+
+def test_completion_of_targets(capsys):
+    status, out, _ = run(capsys, "completion", "bash")
+    assert status == 0
+    assert "_ROUNDELAY_COMPLETE" in out
+    from roundelay.cli.base import complete_target
+
+    found = complete_target(None, None, "all_reduce/r")
+    assert "all_reduce/ring" in found
+    assert all(name.startswith("all_reduce/r") for name in found)
