@@ -96,9 +96,9 @@ Ends = Callable[[int, int, int, int, list[int]], bool]
 EVERYONE: Ends = lambda rank, piece, n, root, owner: rank < n  # noqa: E731
 ROOT: Ends = lambda rank, piece, n, root, owner: rank == root  # noqa: E731
 OWNER: Ends = lambda rank, piece, n, root, owner: rank == owner[piece]  # noqa: E731
-FROM: Ends = lambda rank, piece, n, root, owner: rank == piece // n  # noqa: E731
-TO: Ends = lambda rank, piece, n, root, owner: rank == piece % n  # noqa: E731
-NEXT: Ends = lambda rank, piece, n, root, owner: rank == (piece + 1) % n  # noqa: E731
+FROM: Ends = lambda rank, piece, n, root, owner: rank == owner[piece // n]  # noqa: E731
+TO: Ends = lambda rank, piece, n, root, owner: rank == owner[piece % n]  # noqa: E731
+NEXT: Ends = lambda rank, piece, n, root, owner: rank == owner[(piece + 1) % n]  # noqa: E731
 MEANING: dict[str, tuple[Ends, Ends, int]] = {
     "all_reduce": (EVERYONE, EVERYONE, 0),
     "reduce": (EVERYONE, ROOT, 0),

@@ -11,6 +11,7 @@ import pytest
 
 import roundelay as rl
 from roundelay import cli
+from roundelay.cli import base
 
 
 def run(capsys, *words):
@@ -199,6 +200,35 @@ def test_chinese(capsys):
     assert "命令" in out
     _, out, _ = run(capsys, "cost", "--help", "--lang", "zh")
     assert "选项" in out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--help", "algorithms", "algorithms all_gather", "verify --help", "verify broadcast -n 1-5",
+        "verify all_gather/bruck -n 2000", "cost all_reduce -n 2000", "cost all_reduce/switch -n 8",
+        "cost --help", "show --help", "show all_reduce/ring", "export --help", "demo --help", "demo",
+        "completion --help", "verify all_reduce/rng",
+    ],
+)  # fmt: skip
+def test_nothing_is_said_in_english_only(capsys, monkeypatch, words):
+    """Every text that a command asks to have translated stands in the table."""
+    missing = set()
+
+    def recording(lang):
+        tell = translator(lang)
+
+        def told(text):
+            if lang == "zh" and text and tell(text) == text and not text.startswith("  "):
+                missing.add(text)
+            return tell(text)
+
+        return told
+
+    translator = base.translator
+    monkeypatch.setattr(base, "translator", recording)
+    run(capsys, "--lang", "zh", *words.split())
+    assert missing <= {"{first} {second}"}
 
 
 def test_every_text_has_its_translation():

@@ -6,8 +6,6 @@
 True
 """
 
-from importlib.metadata import PackageNotFoundError, version
-
 from .algorithms import Algorithm, algorithm, algorithms, build, find
 from .cost import bound, cost
 from .errors import RoundelayError
@@ -19,10 +17,18 @@ from .verify import Verdict, prove, verify
 # Notebooks draw a schedule. The layer that draws stands above it, so they are joined here.
 Schedule._repr_html_ = html  # type: ignore[attr-defined]
 
-try:
-    __version__ = version("roundelay")
-except PackageNotFoundError:  # run from a source tree that is not installed
-    __version__ = "0+unknown"
+
+def __getattr__(name: str) -> str:
+    """`__version__`, looked up when asked for: the look-up takes a fifth of the import."""
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("roundelay")
+        except PackageNotFoundError:  # run from a source tree that is not installed
+            return "0+unknown"
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "COPY",

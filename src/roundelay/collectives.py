@@ -69,18 +69,18 @@ def owner(at: Setting, rank: Ints, piece: Ints) -> Bools:
 
 
 def sender(at: Setting, rank: Ints, piece: Ints) -> Bools:
-    """The rank that piece ``i * n + j`` comes from, i."""
-    return np.equal(rank, piece // at.ranks)
+    """The rank that piece ``i * n + j`` comes from: owner i."""
+    return np.equal(rank, at.owner[piece // at.ranks])
 
 
 def receiver(at: Setting, rank: Ints, piece: Ints) -> Bools:
-    """The rank that piece ``i * n + j`` is for, j."""
-    return np.equal(rank, piece % at.ranks)
+    """The rank that piece ``i * n + j`` is for: owner j."""
+    return np.equal(rank, at.owner[piece % at.ranks])
 
 
 def neighbour(at: Setting, rank: Ints, piece: Ints) -> Bools:
-    """The rank after the one the piece comes from."""
-    return np.equal(rank, (piece + 1) % at.ranks)
+    """The owner of the next piece."""
+    return np.equal(rank, at.owner[(piece + 1) % at.ranks])
 
 
 class Collective(NamedTuple):

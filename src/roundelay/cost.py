@@ -12,7 +12,8 @@ from .algorithms.formulas import ceil_log
 from .algorithms.registry import Algorithm
 from .collectives import Ints, collective, everyone, owner
 from .errors import RoundelayError
-from .schedule import REDUCE, Round, Schedule
+from .rounds import REDUCE, Round, whole_numbers
+from .schedule import Schedule
 
 COUNT_LIMIT: Final = 1024
 """Ranks up to which algorithms with n * n moves are really counted; above, by their card."""
@@ -174,8 +175,8 @@ def bound(
     collective(name)
     if ports not in ("one", "all"):
         raise RoundelayError(f"ports = {ports!r}; expected 'one' or 'all'")
-    if n < 1:
-        raise RoundelayError(f"{n} ranks; expected at least 1")
+    if not isinstance(n, int) or n < 1:
+        raise RoundelayError(f"{n} ranks; expected a whole number from 1 up")
     if n == 1:
         return Bound(0, Fraction(0), ports, in_switch)
     steps = 1 if ports == "all" or name == "send_recv" else ceil_log(n)
@@ -223,8 +224,8 @@ class _Share(NamedTuple):
         if weights is None:
             return cls(schedule, Fraction(schedule.kind.total_bytes(size, n), chunks), None)
         pieces = schedule.kind.piece_count(n)
-        each = np.asarray(weights)
-        if each.shape != (pieces,) or each.dtype.kind not in "iu" or (each < 0).any():
+        each = whole_numbers("weights", weights)
+        if each.shape != (pieces,) or (each < 0).any():
             raise RoundelayError(
                 f"weights of shape {each.shape}; expected {pieces} sizes in bytes, one a piece"
             )

@@ -34,26 +34,21 @@ def then(*stages: Schedule | Sequence[Schedule]) -> Schedule:
     """
     listed = [[s] if isinstance(s, Schedule) else list(s) for s in stages]
     parts = [p for stage in listed for p in stage]
-    if not parts:
-        raise ScheduleError("`then` needs at least one schedule")
+    if not all(listed) or not parts:
+        raise ScheduleError("`then` needs at least one schedule, and one in every list")
     n = max(p.ranks for p in parts)
     levels = _open_from_the_start(listed, n)
     at_start = list(levels)
     placed: list[_Placed] = []
     begin = 0
     for stage in listed:
-        opened: list[_Level] = []
-        closing = levels.pop() if stage[0].kind.closes else None
+        if stage[0].kind.closes:
+            _mirror(stage, levels.pop(), n)
+        scale = prod(level.size for level in levels)
         for p in stage:
-            prefix = _prefix(p, levels)
-            if closing is not None:
-                _mirror(p, closing)
-            if p.kind.opens:
-                opened.append(_Level.of(p, n))
-            scale = prod(level.size for level in levels)
-            placed.append(_Placed(p, prefix, scale * p.chunks, begin))
-        if opened:
-            levels.append(_Level.merged(opened))
+            placed.append(_Placed(p, _prefix(p, levels), scale * p.chunks, begin))
+        if stage[0].kind.opens:
+            levels.append(_Level.of(stage, n))
         begin += max(p.steps for p in stage)
     kind = matching(listed[0][0].kind.before, listed[-1][0].kind.after)
     if kind is None or (at_start and levels):
@@ -84,22 +79,25 @@ def then(*stages: Schedule | Sequence[Schedule]) -> Schedule:
 
 
 class _Level(NamedTuple):
-    """An open level: how many pieces, and which one each rank owns (-1: none yet)."""
+    """An open level: how many pieces, and which one each rank works in (-1: none yet).
+
+    `owned` is the piece as the opening gave it; `digit` also that of ranks which took it over
+    from their row.
+    """
 
     size: int
+    owned: Ints
     digit: Ints
 
     @classmethod
-    def of(cls, part: Schedule, n: int) -> _Level:
-        digit = np.full(n, -1)
-        digit[_rows(part)[:, part.setting.owner]] = np.arange(part.size)
-        return cls(part.size, digit)
-
-    @classmethod
-    def merged(cls, levels: list[_Level]) -> _Level:
-        if len({level.size for level in levels}) > 1:
+    def of(cls, stage: list[Schedule], n: int) -> _Level:
+        """The level that the parts of a stage open, or close, together."""
+        if len({p.size for p in stage}) > 1:
             raise ScheduleError("groups of different sizes cannot open one level")
-        return cls(levels[0].size, np.max([level.digit for level in levels], axis=0))
+        owned = np.full(n, -1)
+        for p in stage:
+            owned[p.rows[:, p.setting.owner]] = np.arange(p.size)
+        return cls(stage[0].size, owned, owned.copy())
 
 
 class _Placed:
@@ -123,27 +121,25 @@ class _Placed:
         return rename
 
 
-def _rows(part: Schedule) -> Ints:
-    return np.arange(part.ranks)[None, :] if part.groups is None else part.groups
-
-
 def _root(part: Schedule) -> int:
-    return part.root if part.groups is None else int(part.groups[0, part.root])
+    return int(part.rows[0, part.root])
 
 
 def _open_from_the_start(stages: list[list[Schedule]], n: int) -> list[_Level]:
     """The levels that closes without an open of their own imply, outermost first."""
     depth, unmatched = 0, []
     for stage in stages:
-        closes = [p.kind.closes for p in stage]
-        if any(closes) != all(closes) or len({p.kind.opens for p in stage}) > 1:
+        if len({(p.kind.opens, p.kind.closes) for p in stage}) > 1:
             raise ScheduleError("parts of one stage must all open, all close, or do neither")
+        ranks = np.concatenate([p.rows.ravel() for p in stage])
+        if len(np.unique(ranks)) != len(ranks):
+            raise ScheduleError("parts of one stage are done at the same time, by different ranks")
         if stage[0].kind.opens:
             depth += 1
-        elif closes[0] and depth:
+        elif stage[0].kind.closes and depth:
             depth -= 1
-        elif closes[0]:
-            unmatched.append(_Level.merged([_Level.of(p, n) for p in stage]))
+        elif stage[0].kind.closes:
+            unmatched.append(_Level.of(stage, n))
     return unmatched[::-1]
 
 
@@ -153,7 +149,7 @@ def _prefix(part: Schedule, levels: list[_Level]) -> Ints:
     A rank that owns nothing yet (it was not in the group that opened the level) works in the
     piece of its row.
     """
-    rows = _rows(part)
+    rows = part.rows
     total = np.zeros(len(rows), np.int64)
     for level in levels:
         digits = level.digit[rows]
@@ -172,14 +168,13 @@ def _prefix(part: Schedule, levels: list[_Level]) -> Ints:
     return prefix
 
 
-def _mirror(part: Schedule, level: _Level) -> None:
+def _mirror(stage: list[Schedule], level: _Level, n: int) -> None:
     """Refuse a close whose groups or owners are not those of the open."""
-    own = _Level.of(part, len(level.digit))
-    differs = (own.digit != level.digit) & (own.digit >= 0)
-    if own.size != level.size or differs.any():
-        where = f" (rank {int(np.argmax(differs))} owns another piece)" if differs.any() else ""
+    own = _Level.of(stage, n)
+    if own.size != level.size or (own.owned != level.owned).any():
+        where = f" (rank {int(np.argmax(own.owned != level.owned))} owns another piece)"
         raise ScheduleError(
-            f"{part.collective} over {own.size} ranks does not close what was opened over "
+            f"{stage[0].collective} over {own.size} ranks does not close what was opened over "
             f"{level.size}{where}; a close must mirror its open, group by group and owner by owner"
         )
 

@@ -76,6 +76,8 @@ class Round:
     def __post_init__(self) -> None:
         for name in ("stride", "times", "shift", "unit", "wrap"):
             object.__setattr__(self, name, _number(name, getattr(self, name)))
+        if self.begin is not None:
+            object.__setattr__(self, "begin", _number("begin", self.begin))
         fields = {name: whole_numbers(name, getattr(self, name)) for name in _PER_MOVE}
         shapes = {a.shape for a in fields.values() if a.ndim}
         if not shapes:
@@ -141,8 +143,8 @@ class Round:
     def active(self, t: int, chunks: int) -> tuple[Ints, Ints]:
         """The moves of step `t` of the round, and each chunk they touch, in listed order."""
         move = np.arange(len(self.src))
-        k: Any = t - self.start
-        if isinstance(k, np.ndarray):
+        k: Any = t - np.asarray(self.start, np.int64)
+        if k.ndim:
             move = move[(k >= 0) & (k < self.times)]
             k = k[move]
         elif not 0 <= k < self.times:
@@ -151,7 +153,7 @@ class Round:
         if not isinstance(self.count, int) or self.count > 1:
             counts = np.broadcast_to(self.count, len(self.src))[move]
             j = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-            k = np.repeat(k, counts) if isinstance(k, np.ndarray) else k
+            k = np.repeat(k, counts) if k.ndim else k
             move = np.repeat(move, counts)
         chunk = self.ids(chunks, move, k, j)
         if self.unit > 1:
@@ -251,7 +253,10 @@ def _number(name: str, value: Any) -> int:
 
 def whole_numbers(name: str, value: Any) -> Ints:
     """The value as an array of whole numbers, or a `ScheduleError` that names it."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ScheduleError(f"{name} must be a flat list, found {value!r:.60}") from None
     if array.dtype == np.int32:
         return array
     if array.size == 0:

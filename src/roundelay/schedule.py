@@ -147,6 +147,11 @@ class Schedule:
         """Ranks that do the collective together: all, or those of one row of `groups`."""
         return self.ranks if self.groups is None else int(self.groups.shape[1])
 
+    @property
+    def rows(self) -> Ints:
+        """The rows of ranks that do the collective: `groups`, or one row of all."""
+        return np.arange(self.ranks)[None, :] if self.groups is None else self.groups
+
     @cached_property
     def steps(self) -> int:
         """Steps from the first move to the last, where every move takes one."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from .collectives import Ints, collective, everyone, owner, root
 from .levels import then
-from .rounds import COPY, REDUCE, Round, ScheduleError
+from .rounds import COPY, REDUCE, Round, ScheduleError, whole_numbers
 from .schedule import Schedule, changed
 
 __all__ = ["TRANSPOSE", "on", "reverse", "split", "then"]
@@ -34,8 +34,11 @@ def on(groups: Any, schedule: Schedule) -> Schedule:
     Raises:
         ScheduleError: a rank stands twice, or rows are not as long as the schedule is wide.
     """
-    rows = np.atleast_2d(np.asarray(groups))
-    if rows.dtype.kind not in "iu" or rows.ndim != 2 or rows.size == 0 or rows.min() < 0:
+    try:
+        rows = np.atleast_2d(whole_numbers("groups", groups)).astype(np.int64)
+    except ScheduleError:
+        rows = np.empty(0, np.int64)
+    if rows.ndim != 2 or rows.size == 0 or rows.min() < 0:
         raise ScheduleError(f"groups must be rows of ranks, found {groups!r:.80}")
     if len(np.unique(rows)) != rows.size:
         raise ScheduleError("a rank stands twice in groups; expected every rank once at most")
@@ -84,6 +87,8 @@ def split(*parts: Schedule) -> Schedule:
         ScheduleError: the parts differ in collective, ranks or root, or cut their data by
             owners (divide each owner's piece by chunks instead).
     """
+    if not parts:
+        raise ScheduleError("`split` needs at least one schedule")
     first = parts[0]
     if any((p.collective, p.ranks, p.root) != (first.collective, first.ranks, first.root)
            or p.groups is not None for p in parts):  # fmt: skip
@@ -170,14 +175,15 @@ def _writes_once(schedule: Schedule) -> None:
             raise ScheduleError(f"only copies can be transposed; {schedule.collective} adds")
         each = np.broadcast_to(np.multiply(r.count, r.times * r.unit), len(r.src))
         written += np.bincount(r.dst, each, schedule.ranks).astype(np.int64)
-    has = np.zeros(schedule.ranks, np.int64)
+    misses = np.zeros(schedule.ranks, np.int64)
     if schedule.kind.before is root:
-        has[schedule.root] = schedule.chunks
+        misses[schedule.rows] = schedule.chunks
+        misses[schedule.rows[:, schedule.root]] = 0
     else:
-        has += schedule.chunks // schedule.ranks
-    if (written != schedule.chunks - has).any():
-        rank = int(np.argmax(written != schedule.chunks - has))
+        misses[schedule.rows] = schedule.chunks - schedule.chunks // schedule.size
+    if (written != misses).any():
+        rank = int(np.argmax(written != misses))
         raise ScheduleError(
-            f"rank {rank} writes {written[rank]} chunks but misses {schedule.chunks - has[rank]}: "
+            f"rank {rank} writes {written[rank]} chunks but misses {misses[rank]}: "
             "it writes a place twice or one it already holds, so the transpose would not be right"
         )

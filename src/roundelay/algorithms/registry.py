@@ -54,6 +54,7 @@ class Algorithm:
         good, bad: when it wins and when it loses, in a few words.
         source: where it was published or is described.
         defaults: parameters whose default depends on n.
+        needs: a condition on n and the parameters, as a formula.
         dense: whether it has n * n moves, so that large n are counted by the card.
         power_of_two: whether n must be a power of two.
     """
@@ -68,6 +69,7 @@ class Algorithm:
     bad: str
     source: str
     defaults: Mapping[str, Callable[[int], Any]] = field(default_factory=dict)
+    needs: str = ""
     dense: bool = False
     power_of_two: bool = False
 
@@ -100,7 +102,11 @@ class Algorithm:
             if not isinstance(value, kinds) or isinstance(value, bool):
                 example = "x".join(map(str, np.atleast_1d(known[name])))
                 raise ScheduleError(f"{name} = {value!r}; expected such as {example}")
-        return {**known, **params}
+        resolved = {**known, **params}
+        if self.needs and not evaluate(self.needs, {"n": n, **resolved}):
+            found = ", ".join(f"{k} = {v}" for k, v in {"n": n, **resolved}.items())
+            raise ScheduleError(f"{self.collective}/{self.name} needs {self.needs}; found {found}")
+        return resolved
 
     def __call__(self, n: int, root: int = 0, **params: Any) -> Schedule:
         """The schedule for n ranks.

@@ -7,7 +7,7 @@ digits l and the higher digits u); the move lists the shorter and strides throug
 
 import numpy as np
 
-from ...schedule import COPY, Round, Schedule, ScheduleError
+from ...schedule import COPY, Round, Schedule
 from ..registry import algorithm
 
 
@@ -19,11 +19,10 @@ from ..registry import algorithm
     good="small pieces, up to a few KB: log(n) messages instead of n - 1",
     bad="large pieces: each is sent about log2(n) / 2 times",
     source="Bruck et al. 1997, doi:10.1109/71.642949",
+    needs="radix >= 2",
     dense=True,
 )
 def bruck(n: int, radix: int = 2) -> Schedule:
-    if radix < 2:
-        raise ScheduleError(f"radix = {radix}; expected at least 2")
     rounds, weight = [], 1
     while weight < n:
         for far in range(weight, min(weight * radix, n), weight):

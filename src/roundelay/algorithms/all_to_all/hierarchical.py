@@ -9,7 +9,6 @@ import numpy as np
 
 from ...schedule import COPY, Round, Schedule
 from ..registry import algorithm, node_size
-from ..shapes import nodes
 
 
 @algorithm(
@@ -21,10 +20,11 @@ from ..shapes import nodes
     bad="large pieces: most bytes are sent twice",
     source="Kumar, Heidelberger and Stunkel 2008; NCCL PXN",
     defaults={"group": node_size},
+    needs="group > 0 and n % group == 0",
     dense=True,
 )
 def hierarchical(n: int, group: int) -> Schedule:
-    count = len(nodes(n, group))
+    count = n // group
     rank = np.arange(n)
     node, local = divmod(rank, group)
 
