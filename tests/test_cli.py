@@ -283,7 +283,7 @@ def test_completion_of_targets(capsys):
     status, out, _ = run(capsys, "completion", "bash")
     assert status == 0
     assert "_ROUNDELAY_COMPLETE" in out
-    from roundelay.cli.base import complete_target
+    from roundelay.cli.targets import complete_target
 
     found = complete_target(None, None, "all_reduce/r")
     assert "all_reduce/ring" in found

@@ -8,7 +8,9 @@ import click
 
 from ..algorithms import Algorithm, algorithms
 from ..collectives import COLLECTIVES
-from .base import Command, emit, figure, only_one, ranks_option, say, table
+from .base import Command, say
+from .output import emit, figure, table
+from .targets import only_one, ranks_option
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

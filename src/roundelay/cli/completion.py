@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from .base import Command, emit
+from .base import Command
+from .output import emit
 
 
 @click.command(

@@ -12,18 +12,15 @@ from ..algorithms import Algorithm
 from ..cost import Bound, Cost, bound, cost, cost_of
 from ..schedule import Schedule
 from ..units import format_size, parse_size
-from .base import (
+from .base import Command, say
+from .output import emit, figure, table
+from .targets import (
     Checked,
-    Command,
-    emit,
-    figure,
     load,
     only_one,
     params_option,
     ranks_option,
-    say,
     size_argument,
-    table,
     target_argument,
 )
 

@@ -11,7 +11,8 @@ from ..algorithms import Algorithm, algorithms, find
 from ..cost import COUNT_LIMIT, bound, cost_of
 from ..show import show
 from ..verify import Verdict, prove
-from .base import Command, emit, figure, language, say, table
+from .base import Command, language, say
+from .output import emit, figure, table
 
 SIZES = (8, 16384)
 

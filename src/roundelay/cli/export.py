@@ -10,7 +10,8 @@ import click
 import msgspec
 
 from ..formats.schedule import schema, write_schedule
-from .base import Command, one_schedule, params_option, ranks_option, target_argument
+from .base import Command
+from .targets import one_schedule, params_option, ranks_option, target_argument
 
 
 @click.command(

@@ -9,16 +9,9 @@ from typing import Any
 import click
 
 from ..show import show, steps, svg
-from .base import (
-    Command,
-    emit,
-    language,
-    one_schedule,
-    params_option,
-    ranks_option,
-    say,
-    target_argument,
-)
+from .base import Command, language, say
+from .output import emit
+from .targets import one_schedule, params_option, ranks_option, target_argument
 
 
 @click.command(

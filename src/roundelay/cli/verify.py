@@ -14,17 +14,9 @@ from ..collectives import COLLECTIVES
 from ..errors import RoundelayError
 from ..schedule import Schedule
 from ..verify import Verdict, prove, verify
-from .base import (
-    Command,
-    emit,
-    language,
-    load,
-    on_terminal,
-    params_option,
-    ranks_option,
-    say,
-    target_argument,
-)
+from .base import Command, language, say
+from .output import emit, on_terminal
+from .targets import load, params_option, ranks_option, target_argument
 
 _ADDS: Final = MappingProxyType(
     {

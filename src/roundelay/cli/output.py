@@ -1,0 +1,63 @@
+"""What commands print: JSON or tables, on stdout."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+
+def emit(value: Any, as_json: str | None, table: Callable[[], str]) -> None:
+    """Print the value as JSON, or the table; with a file, write the one and print the other."""
+    if as_json:
+        text = msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=2).decode()
+        if as_json == "-":
+            click.echo(text)
+            return
+        Path(as_json).write_text(text + "\n", "utf-8")
+    click.echo(table())
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "numerator") and hasattr(value, "denominator"):  # Fraction, NumPy integers
+        whole = value.denominator == 1
+        return int(value.numerator) if whole else value.numerator / value.denominator
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise NotImplementedError(f"{type(value)} in JSON")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: str = "") -> str:
+    """Rows under a head, aligned; `right` names the columns to align right, by their letter a, b.
+
+    Wide characters (Chinese) count for two.
+    """
+    lines = [list(head), *map(list, rows)]
+    wide = [max(width(line[i]) for line in lines) for i in range(len(head))]
+
+    def cell(i: int, text: str) -> str:
+        pad = " " * (wide[i] - width(text))
+        return pad + text if chr(ord("a") + i) in right else text + pad
+
+    out = ["  ".join(cell(i, text) for i, text in enumerate(line)).rstrip() for line in lines]
+    return "\n".join([out[0], "  ".join("-" * w for w in wide), *out[1:]])
+
+
+def figure(value: Any) -> str:
+    """A number for people: four digits, or all digits of a larger one before the point."""
+    return f"{float(value):,.0f}" if abs(value) >= 1000 else f"{float(value):.4g}"
+
+
+def width(text: str) -> int:
+    """Columns the text takes on a terminal."""
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def on_terminal() -> bool:
+    """Whether somebody watches stderr."""
+    return sys.stderr.isatty()

@@ -1,0 +1,151 @@
+"""What commands take: targets, numbers of ranks, parameters and sizes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ..algorithms import Algorithm, algorithms, find
+from ..collectives import COLLECTIVES
+from ..errors import RoundelayError
+from ..schedule import Schedule
+from ..units import UnitError, parse_counts, parse_size
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Checked(click.ParamType[Any]):
+    """An option or argument read by a function of ours, whose complaint is shown as it is."""
+
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        self.name, self.read = name, read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value, read."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self.read(value)
+        except RoundelayError as error:
+            self.fail(str(error), param, ctx)
+
+
+def read_params(text: str) -> dict[str, Any]:
+    """``group=8,inner=ring,groups=8x4`` as a dictionary."""
+    found: dict[str, Any] = {}
+    for pair in filter(None, text.split(",")):
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise UnitError(f"{pair!r}; expected key=value,key=value, such as group=8,inner=ring")
+        found[name.strip()] = _param(value.strip())
+    return found
+
+
+def _param(text: str) -> Any:
+    if text.isascii() and text.isdigit():
+        return int(text)
+    parts = text.split("x")
+    if len(parts) > 1 and all(p.isascii() and p.isdigit() for p in parts):
+        return tuple(int(p) for p in parts)
+    return text
+
+
+def complete_target(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Completion of COLLECTIVE/ALGORITHM in a shell."""
+    names = [f"{a.collective}/{a.name}" for a in algorithms()]
+    if "/" not in incomplete:
+        names = [c for c in COLLECTIVES if c.startswith(incomplete)] + names
+    return [n for n in names if n.startswith(incomplete)]
+
+
+def target_argument(*, required: bool = True) -> Callable[[F], F]:
+    """The argument TARGET of a command."""
+    return click.argument(
+        "target", required=required, metavar="TARGET" if required else "[TARGET]",
+        shell_complete=complete_target,
+    )  # fmt: skip
+
+
+def ranks_option(default: str | None, text: str) -> Callable[[F], F]:
+    """The option -n."""
+    return click.option("-n", "ranks", type=Checked("COUNTS", parse_counts), default=default,
+                        help=text)  # fmt: skip
+
+
+def params_option() -> Callable[[F], F]:
+    """The option -p."""
+    return click.option("-p", "params", type=Checked("KEY=VALUE,...", read_params), default="",
+                        help="the algorithm's parameters, such as group=8,inner=ring")  # fmt: skip
+
+
+def size_argument(default: str) -> Callable[[F], F]:
+    """The argument SIZE."""
+    return click.argument("size", type=Checked("SIZE", parse_size), default=default,
+                          metavar="[SIZE]")  # fmt: skip
+
+
+def only_one(ranks: Sequence[int]) -> int:
+    """The one number of ranks that a command takes."""
+    if len(ranks) != 1:
+        raise click.UsageError(f"-n names {len(ranks)} numbers of ranks; expected one here")
+    return ranks[0]
+
+
+def load(target: str) -> list[Algorithm] | Schedule:
+    """What a target names: a collective, an algorithm, a schedule file, or a file of algorithms.
+
+    Raises:
+        RoundelayError: nothing of that name, or a file that is no schedule.
+        OSError: the file cannot be read.
+    """
+    if target.endswith(".py"):
+        return load_python(Path(target))
+    if target.endswith(".json") or (os.sep in target and Path(target).is_file()):
+        from ..formats.schedule import read_schedule
+
+        return read_schedule(Path(target).read_bytes())
+    if "/" in target:
+        return [find(target)]
+    return algorithms(target)
+
+
+def load_python(path: Path) -> list[Algorithm]:
+    """The algorithms defined in a Python file, which is run."""
+    scope: dict[str, Any] = {
+        "__name__": path.stem,
+        "__file__": str(path),
+        "__package__": "roundelay.algorithms",
+    }
+    code = path.read_bytes()
+    try:
+        exec(compile(code, str(path), "exec"), scope)
+    except RoundelayError:
+        raise
+    except Exception as error:
+        raise RoundelayError(f"{path}: {type(error).__name__}: {error}") from error
+    found: list[Algorithm] = [v for v in scope.values() if isinstance(v, Algorithm)]
+    if not found:
+        raise RoundelayError(f"{path} defines no algorithm; put @algorithm(...) over a function")
+    return found
+
+
+def one_schedule(
+    target: str, ranks: Sequence[int] | None, params: dict[str, Any], root: int
+) -> tuple[Schedule, Algorithm | None]:
+    """The schedule a target names, and the algorithm it comes from, if it does."""
+    loaded = load(target)
+    if isinstance(loaded, Schedule):
+        if ranks or params or root:
+            raise click.UsageError("a schedule file has its ranks, root and parameters in it; "
+                                   "leave out -n, -p and --root")  # fmt: skip
+        return loaded, None
+    if len(loaded) != 1:
+        names = ", ".join(f"{a.collective}/{a.name}" for a in loaded)
+        raise click.UsageError(f"{target!r} has several algorithms; choose one: {names}")
+    if not ranks:
+        raise click.UsageError("how many ranks? Add -n, such as -n 8")
+    return loaded[0](only_one(ranks), root, **params), loaded[0]
