@@ -18,7 +18,6 @@ from roundelay.algorithms import formulas
 from roundelay.schedule import ScheduleError
 
 EVEN = algorithms()
-DEFECT = pytest.mark.xfail(reason="a known defect of the library")
 EVERY = pytest.mark.parametrize("algorithm", EVEN, ids=lambda a: f"{a.collective}/{a.name}")
 PACKAGE = Path(formulas.__file__).parent
 FILES = sorted(p for p in PACKAGE.glob("*/*.py") if p.stem != "__init__")
@@ -181,7 +180,6 @@ def test_parameters_of_another_type(value: Any) -> None:
                 algorithm(6, **{name: value})
 
 
-@DEFECT
 def test_numbers_may_be_those_of_numpy() -> None:
     """n is taken as NumPy gives it, and so are parameters."""
     n, group = np.int64(12), np.array([2, 3, 4])[1]

@@ -15,7 +15,6 @@ from roundelay.schedule import ScheduleError, apply
 from roundelay.verify import numbers, orders
 from roundelay.verify.exact import counts
 
-DEFECT = pytest.mark.xfail(reason="a known defect of the library")
 EVERY = pytest.mark.parametrize(
     "algorithm", rl.algorithms(), ids=lambda a: f"{a.collective}/{a.name}"
 )
@@ -192,7 +191,6 @@ def test_the_smallest_n_keeps_the_root_in_range() -> None:
     assert verdict.counterexample.ranks == 3
 
 
-@DEFECT
 def test_the_smallest_n_it_can_be_built_at() -> None:
     """Powers of two only, or even numbers only: the others are passed over."""
 

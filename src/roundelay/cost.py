@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .algorithms.formulas import ceil_log
-from .algorithms.registry import Algorithm
+from .algorithms.registry import Algorithm, rank_count
 from .collectives import Ints, collective, everyone, owner
 from .errors import RoundelayError
 from .rounds import REDUCE, Round, whole_numbers
@@ -116,7 +116,7 @@ def cost_of(algorithm: Algorithm, n: int, size: int = 1, **params: Any) -> Cost:
     Raises:
         RoundelayError: n or a parameter is out of range.
     """
-    if algorithm.dense and n > COUNT_LIMIT:
+    if algorithm.dense and rank_count(n) > COUNT_LIMIT:
         card = algorithm.card(n, size, **params)
         return Cost(int(card.steps), None, int(card.messages), None, card.bytes_sent,
                     None, None, None, False)  # fmt: skip
@@ -175,8 +175,7 @@ def bound(
     collective(name)
     if ports not in ("one", "all"):
         raise RoundelayError(f"ports = {ports!r}; expected 'one' or 'all'")
-    if not isinstance(n, int) or n < 1:
-        raise RoundelayError(f"{n} ranks; expected a whole number from 1 up")
+    n = rank_count(n)
     if n == 1:
         return Bound(0, Fraction(0), ports, in_switch)
     steps = 1 if ports == "all" or name == "send_recv" else ceil_log(n)

@@ -76,6 +76,8 @@ class Round:
     def __post_init__(self) -> None:
         for name in ("stride", "times", "shift", "unit", "wrap"):
             object.__setattr__(self, name, _number(name, getattr(self, name)))
+        if self.times < 0:
+            raise ScheduleError(f"times = {self.times}; expected at least 0")
         if self.begin is not None:
             object.__setattr__(self, "begin", _number("begin", self.begin))
         fields = {name: whole_numbers(name, getattr(self, name)) for name in _PER_MOVE}
@@ -137,7 +139,10 @@ class Round:
         shift, stride = self.shift % block, self.stride % block
         first = self.chunk[move].astype(np.int64)
         inside = first % block
-        found: Ints = first - inside + (inside + k * shift + j * stride) % block
+        if block >= 2**31:  # the products below might not fit into 64 bits
+            k, j, inside = (np.asarray(a).astype(object) for a in (k, j, inside))
+        moved = (inside + k * shift + j * stride) % block
+        found: Ints = first - first % block + np.asarray(moved).astype(np.int64)
         return found
 
     def active(self, t: int, chunks: int) -> tuple[Ints, Ints]:
@@ -217,7 +222,7 @@ class Round:
         Raises:
             ScheduleError: naming the field, the value and what was expected.
         """
-        for name, low in (("times", 0), ("unit", 1), ("wrap", 0), ("begin", 0)):
+        for name, low in (("unit", 1), ("wrap", 0), ("begin", 0)):
             if (getattr(self, name) or 0) < low and getattr(self, name) is not None:
                 raise ScheduleError(f"{name} = {getattr(self, name)}; expected at least {low}")
         if chunks % self.unit:

@@ -96,17 +96,17 @@ class Algorithm:
         for name, value in params.items():
             if name not in known:
                 raise UnknownName(f"parameter of {self.collective}/{self.name}", name, known)
-            kinds = (
-                (type(known[name]), Schedule) if isinstance(known[name], str) else type(known[name])
-            )
-            if not isinstance(value, kinds) or isinstance(value, bool):
+            value = int(value) if isinstance(value, np.integer) else value
+            kind = type(known[name])
+            part = kind is str and isinstance(value, Schedule)
+            if not (part or isinstance(value, kind)) or isinstance(value, bool):
                 example = "x".join(map(str, np.atleast_1d(known[name])))
                 raise ScheduleError(f"{name} = {value!r}; expected such as {example}")
-        resolved = {**known, **params}
-        if self.needs and not evaluate(self.needs, {"n": n, **resolved}):
-            found = ", ".join(f"{k} = {v}" for k, v in {"n": n, **resolved}.items())
+            known[name] = value
+        if self.needs and not evaluate(self.needs, {"n": n, **known}):
+            found = ", ".join(f"{k} = {v}" for k, v in {"n": n, **known}.items())
             raise ScheduleError(f"{self.collective}/{self.name} needs {self.needs}; found {found}")
-        return resolved
+        return known
 
     def __call__(self, n: int, root: int = 0, **params: Any) -> Schedule:
         """The schedule for n ranks.
@@ -120,10 +120,7 @@ class Algorithm:
             ScheduleError: n, the root or a parameter is out of range.
             UnknownName: a parameter the algorithm does not have.
         """
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ScheduleError(f"{n!r} ranks; expected a whole number from 1 up")
-        if n > MAX_RANKS:
-            raise ScheduleError(f"{n:,} ranks; expected at most {MAX_RANKS:,}")
+        n = rank_count(n)
         if self.power_of_two and n & (n - 1):
             raise ScheduleError(
                 f"{self.collective}/{self.name} needs a power of two, found n = {n}"
@@ -132,8 +129,8 @@ class Algorithm:
             raise ScheduleError(f"root = {root!r}; expected a rank, 0 to {n - 1}")
         if root and not self.kind.rooted:
             raise ScheduleError(f"{self.collective} has no root; found root = {root}")
-        resolved = self.resolve(int(n), params)
-        schedule = self.function(int(n), **resolved)
+        resolved = self.resolve(n, params)
+        schedule = self.function(n, **resolved)
         if root:
             schedule = on((np.arange(n) + root) % n, schedule)
         return replace(
@@ -142,6 +139,7 @@ class Algorithm:
 
     def card(self, n: int, size: int | Fraction = 1, **params: Any) -> Card:
         """The cost card's figures for n ranks and `size` bytes."""
+        n = rank_count(n)
         known = self.resolve(n, params)
         if n == 1:
             return Card(Fraction(0), Fraction(0), Fraction(0))
@@ -274,6 +272,19 @@ def build(what: str, n: int, *, root: int = 0, **params: Any) -> Schedule:
 def pick(name: str, choice: str | Schedule, n: int) -> Schedule:
     """The part an algorithm is told to use: by name, or a schedule as it is."""
     return choice if isinstance(choice, Schedule) else find(name, choice)(n)
+
+
+def rank_count(n: Any) -> int:
+    """The number of ranks, if it is one.
+
+    Raises:
+        ScheduleError: it is not a whole number from 1 up, or beyond what arrays can hold.
+    """
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ScheduleError(f"{n!r} ranks; expected a whole number from 1 up")
+    if n > MAX_RANKS:
+        raise ScheduleError(f"{n:,} ranks; expected at most {MAX_RANKS:,}")
+    return int(n)
 
 
 def divisors(n: int) -> list[int]:

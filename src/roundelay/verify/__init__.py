@@ -155,7 +155,10 @@ def prove(
     for smaller in range(1, min(n, 64)):
         if algorithm.power_of_two and smaller & (smaller - 1):
             continue
-        first = _prove(algorithm, smaller, min(root, smaller - 1), params, options)
+        try:
+            first = _prove(algorithm, smaller, min(root, smaller - 1), params, options)
+        except ScheduleError:  # there are algorithms for even n only, and the like
+            continue
         if not first.ok:
             why = message("already at n = {smaller}: {why}", smaller=smaller, why=first.why)
             return replace(first, ranks=n, why=why)
