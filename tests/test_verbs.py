@@ -497,6 +497,7 @@ def test_parts_of_one_stage_that_share_ranks_are_refused() -> None:
         (("all_reduce/ring", "all_reduce/ring"), 5),
         (("all_reduce/ring", "all_reduce/recursive_doubling", "all_reduce/double_tree"), 6),
         (("all_reduce/switch", "all_reduce/halving_doubling"), 6),
+        (("all_reduce/switch", "all_reduce/leader_switch", "all_reduce/switch"), 6),
         (("broadcast/chain", "broadcast/binomial"), 7),
         (("reduce/reduce_scatter_gather", "reduce/switch"), 4),
         (("all_reduce/two_shot", "all_reduce/rails"), 6),

@@ -3,6 +3,7 @@
 import importlib
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -328,10 +329,13 @@ def test_the_same_every_time() -> None:
 
 def naive(n: int) -> Schedule:
     """One-shot where each rank starts from what it has: right sums, other bits on each rank."""
-    rank = np.arange(n)
-    src, dst = np.repeat(rank, n), np.tile(rank, n)
+    return all_reduce(n, 1, naive_round(n))
+
+
+def naive_round(n: int) -> Round:
+    src, dst = np.repeat(np.arange(n), n), np.tile(np.arange(n), n)
     other = src != dst
-    return all_reduce(n, 1, Round(src[other], dst[other], 0, REDUCE))
+    return Round(src[other], dst[other], 0, REDUCE)
 
 
 @pytest.mark.parametrize("n", [3, 4, 8])
@@ -342,6 +346,22 @@ def test_right_sums_in_different_bits(n: int) -> None:
     verdict = verify(naive(n))
     assert (verdict.ok, verdict.same_bits, verdict.counterexample) == (False, False, None)
     assert "bits" in verdict.reason
+
+
+def test_different_bits_of_any_chunk_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One chunk of four is added as each rank likes; looked at in one block or in four."""
+    good = Round([0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2] * 3, 0, [COPY] * 3 + [REDUCE] * 6)
+    for bad in range(4):
+        rounds = [
+            replace(naive_round(3) if chunk == bad else good, chunk=chunk) for chunk in range(4)
+        ]
+        schedule = all_reduce(3, 4, *rounds)
+        assert not reference.run(schedule).same_bits
+        for cells in (numbers.CELLS, 3):
+            monkeypatch.setattr(numbers, "CELLS", cells)
+            verdict = verify(schedule)
+            assert (verdict.ok, verdict.same_bits) == (False, False)
+        monkeypatch.undo()
 
 
 def test_two_ranks_cannot_differ() -> None:
