@@ -166,8 +166,7 @@ def test_the_rule_gives_the_bits_of_the_listed_order(algorithm, n, params, slots
     values, _ = start(schedule, np.arange(schedule.chunks), np.random.default_rng(n))
     for step in schedule.moves():
         apply(step, values, add_and_mix)
-    rank, chunk = np.arange(len(values))[:, None], np.arange(schedule.chunks)[None, :]
-    must = schedule.after(rank, chunk)
+    must = schedule.after()
     assert (execution.values[must] == values[must]).all()
 
 

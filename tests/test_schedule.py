@@ -639,20 +639,18 @@ def test_who_gives_and_who_wants(name: str, each: int) -> None:
     """Against a table written by hand; `each` chunks a piece; no helper gives or wants."""
     table = PIECES[EVEN.get(name, name)]
     schedule = Schedule(name, 4, each * len(table), [], helpers=2, root=2, owner=OWNER)
-    rank, chunk = np.arange(6)[:, None], np.arange(schedule.chunks)[None, :]
-    for side, has in enumerate((schedule.before(rank, chunk), schedule.after(rank, chunk))):
+    for side, has in enumerate((schedule.before(), schedule.after())):
         found = ["".join(map(str, np.flatnonzero(column))) for column in has.T]
         assert found == [row.split(" ")[side] for row in table for _ in range(each)]
 
 
 def test_in_rank_order_unless_owners_say_otherwise() -> None:
-    rank, chunk = np.arange(4)[:, None], np.arange(4)[None, :]
     around = Schedule("send_recv", 4, 4, [])
-    assert np.argwhere(around.before(rank, chunk)).tolist() == [[0, 0], [1, 1], [2, 2], [3, 3]]
-    assert np.argwhere(around.after(rank, chunk)).tolist() == [[0, 3], [1, 0], [2, 1], [3, 2]]
+    assert np.argwhere(around.before()).tolist() == [[0, 0], [1, 1], [2, 2], [3, 3]]
+    assert np.argwhere(around.after()).tolist() == [[0, 3], [1, 0], [2, 1], [3, 2]]
     pairs = Schedule("all_to_all", 2, 4, [])
-    assert np.argwhere(pairs.before(rank[:2], chunk)).tolist() == [[0, 0], [0, 1], [1, 2], [1, 3]]
-    assert np.argwhere(pairs.after(rank[:2], chunk)).tolist() == [[0, 0], [0, 2], [1, 1], [1, 3]]
+    assert np.argwhere(pairs.before()).tolist() == [[0, 0], [0, 1], [1, 2], [1, 3]]
+    assert np.argwhere(pairs.after()).tolist() == [[0, 0], [0, 2], [1, 1], [1, 3]]
 
 
 def test_properties_of_collectives() -> None:

@@ -122,12 +122,11 @@ def test_ends_complete(a: Algorithm) -> None:
     """In the last state every place that must hold a total does, and the words agree."""
     for schedule in schedules(a, (4, 5, 6)):
         last = frames(schedule)[-1]
-        rank, chunk = np.arange(schedule.ranks), np.arange(schedule.chunks)
-        need = schedule.after(rank[:, None], chunk)
+        need = schedule.after()[: schedule.ranks]
         assert last.step == schedule.steps
         assert last.complete[: schedule.ranks][need].all()
         assert not last.twice.any()
-        wanted = schedule.before(rank, chunk[:, None])
+        wanted = schedule.before()[: schedule.ranks].T
         assert (last.holds[: schedule.ranks][need] == wanted[np.nonzero(need)[1]]).all()
         assert "wrong" not in show(schedule)
 
@@ -160,7 +159,7 @@ def test_states_one_move_at_a_time(what: str, n: int) -> None:
     for frame in frames(schedule):
         held = {}
         for rank, chunk in np.ndindex(n, schedule.chunks):
-            if schedule.before(np.array(rank), np.array(chunk)):
+            if schedule.before()[rank, chunk]:
                 held[rank, chunk] = {rank}
         for step in schedule.moves():
             if step.at >= frame.step:

@@ -148,7 +148,7 @@ def test_exact_counts_are_the_reference(algorithm: rl.Algorithm) -> None:
         schedule = algorithm(n)
         held: dict[Any, Any] = {}
         reference.run(schedule, lambda _, places, held=held: held.update(places))
-        values, _ = counts(schedule, np.arange(schedule.chunks))
+        *_, (_, values) = counts(schedule, np.arange(schedule.chunks))
         for (rank, chunk), (has, _) in held.items():
             assert values[rank, chunk].tolist() == list(has)
 
@@ -401,8 +401,7 @@ def mixes(schedule: Schedule) -> list[int]:
     values, _ = numbers.start(schedule, columns, np.random.default_rng(1))
     for step in schedule.moves():
         apply(step, values, numbers.add_and_mix)
-    rank = np.arange(len(values))
-    must = schedule.after(rank[:, None], columns[None, :])
+    must = schedule.after()
     return np.unique(values[..., 1][must]).tolist()
 
 
@@ -537,3 +536,11 @@ def test_verify_tries_other_orders(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tried == [schedule]
     assert verify(schedule, orders=0).ok
     assert verify(build("all_reduce/ring", 40), orders=3).ok  # too many moves to try
+
+
+@pytest.mark.parametrize("doublings", [32, 63, 64, 65, 128])
+def test_a_contribution_counted_a_power_of_two_times_too_often(doublings: int) -> None:
+    """A switch that adds its place to itself 64 times: modulo 2**64 that would not be seen."""
+    rounds = [Round(1, 2, 0, COPY), Round(2, 2, 0, REDUCE, times=doublings), Round(2, 1, 0, REDUCE),
+              Round(1, 0, 0, REDUCE)]  # fmt: skip
+    assert not verify(Schedule("reduce", 2, 1, rounds, helpers=1)).ok

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .collectives import Bools, Collective, Ints, Setting, collective
+from .collectives import Bools, Collective, Ints, Setting, Where, collective
 from .rounds import COPY, REDUCE, Round, ScheduleError, as_ids, whole_numbers
 from .steps import Step, apply, occupy, steps_of
 
@@ -195,18 +195,19 @@ class Schedule:
         order = np.arange(self.size) if self.owner is None else self.owner
         return Setting(self.size, self.root, order)
 
-    def before(self, rank: Ints, chunk: Ints) -> Bools:
-        """Whether the rank contributes to the chunk, elementwise."""
-        return self.kind.before(self.setting, rank, self.piece_of(chunk))
+    def before(self, columns: Ints | None = None) -> Bools:
+        """Who contributes to which of the chunks `columns` (all): [participant, column]."""
+        return self._grid(self.kind.before, columns)
 
-    def after(self, rank: Ints, chunk: Ints) -> Bools:
-        """Whether the rank must hold the chunk's total in the end, elementwise."""
-        return self.kind.after(self.setting, rank, self.piece_of(chunk))
+    def after(self, columns: Ints | None = None) -> Bools:
+        """Who must hold the total of which of the chunks `columns` (all): [participant, column]."""
+        return self._grid(self.kind.after, columns)
 
-    def piece_of(self, chunk: Ints) -> Ints:
-        """The piece that a chunk is part of."""
-        piece: Ints = chunk // (self.chunks // self.kind.piece_count(self.size))
-        return piece
+    def _grid(self, where: Where, columns: Ints | None) -> Bools:
+        rank = np.arange(self.ranks + self.helpers)[:, None]
+        chunk = np.arange(self.chunks) if columns is None else columns
+        piece = chunk // (self.chunks // self.kind.piece_count(self.size))
+        return np.array(where(self.setting, rank, piece[None, :]))
 
     def moves(self, columns: Ints | None = None) -> Iterator[Step]:
         """Every step with its moves, chunk by chunk; only those of the chunks `columns`, if given.

@@ -113,8 +113,7 @@ def _after(
 
 def contributors(schedule: Schedule) -> Bools:
     """Whose contributions the total of a chunk is made of: shape (chunks, ranks)."""
-    rank, chunk = np.arange(schedule.ranks), np.arange(schedule.chunks)
-    return schedule.before(rank[None, :], chunk[:, None])
+    return schedule.before()[: schedule.ranks].T
 
 
 def _start(schedule: Schedule) -> Counts:

@@ -52,8 +52,7 @@ def what_it_brings(
         complete: which places hold it now.
         grown: number of contributions in every changed place that holds no total yet.
     """
-    rank, chunk = np.arange(schedule.ranks), np.arange(schedule.chunks)
-    need = schedule.after(rank[:, None], chunk[None, :])
+    need = schedule.after()[: schedule.ranks]
     done = need & complete[: schedule.ranks]
     if done.sum() <= (need & before[: schedule.ranks]).sum():
         return _half_way(schedule, (complete.any(axis=0) & ~before.any(axis=0)).any(), grown)

@@ -72,8 +72,7 @@ def purpose(schedule: Schedule) -> Message:
 
 def needed(schedule: Schedule) -> Bools:
     """Which ranks must hold the total of which chunk in the end: (ranks, chunks)."""
-    rank, chunk = np.arange(schedule.ranks), np.arange(schedule.chunks)
-    return schedule.after(rank[:, None], chunk[None, :])
+    return schedule.after()[: schedule.ranks]
 
 
 def ticks(schedule: Schedule, frame: Frame) -> Bools:

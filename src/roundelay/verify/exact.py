@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,28 +33,31 @@ class Counterexample:
     ranks: int
 
 
-def counts(schedule: Schedule, columns: Ints) -> tuple[Ints, Ints]:
-    """How often each place holds each rank's contribution, and how often it should.
+def counts(schedule: Schedule, columns: Ints) -> Iterator[tuple[int | None, Ints]]:
+    """How often each place holds each rank's contribution, at the start and after every step.
 
-    Returns:
-        Two arrays: [participant, column, rank], and [column, rank] for places with the total.
+    Yields:
+        The round (None: the start) and the counts [participant, column, rank]: one array, which
+        changes from step to step.
     """
     shape = (schedule.ranks + schedule.helpers, len(columns), schedule.ranks)
     rank = np.arange(schedule.ranks)
-    gives = schedule.before(rank[:, None], columns[None, :])
     values = np.zeros(shape, np.int64)
-    values[rank, :, rank] = gives
+    values[rank, :, rank] = schedule.before(columns)[: schedule.ranks]
+    yield None, values
     for step in schedule.moves(columns):
-        apply(step, values, np.add)
-    return values, gives.T.astype(np.int64)
+        apply(step, values, _add)
+        yield step.round, values
 
 
 def explain(schedule: Schedule, rank: int, chunk: int) -> tuple[Counterexample, Message]:
     """What is wrong at a place, and a sentence about it."""
     columns = np.array([chunk])
-    values, wanted = counts(schedule, columns)
-    missing = np.flatnonzero(values[rank, 0] < wanted[0]).tolist()
-    doubled = np.flatnonzero(values[rank, 0] > wanted[0]).tolist()
+    wanted = schedule.before(columns)[: schedule.ranks, 0]
+    for _, values in counts(schedule, columns):
+        held = values[rank, 0]
+    missing = np.flatnonzero(held < wanted).tolist()
+    doubled = np.flatnonzero(held > wanted).tolist()
     where, reached = _where(schedule, columns, missing, doubled)
     found = Counterexample(rank, chunk, missing, doubled, where, schedule.ranks)
     if doubled:
@@ -76,19 +80,19 @@ def explain(schedule: Schedule, rank: int, chunk: int) -> tuple[Counterexample, 
 def _where(
     schedule: Schedule, columns: Ints, missing: list[int], doubled: list[int]
 ) -> tuple[int | None, list[int]]:
-    shape = (schedule.ranks + schedule.helpers, 1, schedule.ranks)
-    rank = np.arange(schedule.ranks)
-    values = np.zeros(shape, np.int64)
-    values[rank, :, rank] = schedule.before(rank[:, None], columns[None, :])
     watched = (doubled or missing)[0]
-    last, spread = None, int(np.count_nonzero(values[..., watched]))
-    for step in schedule.moves(columns):
-        apply(step, values, np.add)
-        if doubled and (values[..., watched] > 1).any():
-            return step.round, []
-        if np.count_nonzero(values[..., watched]) != spread:
-            spread, last = int(np.count_nonzero(values[..., watched])), step.round
-    return last, np.flatnonzero(values[:, 0, watched]).tolist()
+    last, spread = None, None
+    for number, values in counts(schedule, columns):
+        holds = values[:, 0, watched]
+        if doubled and (holds > 1).any():
+            return number, []
+        if np.count_nonzero(holds) != spread:
+            spread, last = np.count_nonzero(holds), number
+    return last, np.flatnonzero(holds).tolist()
+
+
+def _add(a: Ints, b: Ints) -> Ints:
+    return np.minimum(a + b, 2**61)  # enough to be told from 1, and never past 64 bits
 
 
 def _few(ranks: list[int]) -> str:

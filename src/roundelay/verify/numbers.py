@@ -14,6 +14,9 @@ from ..schedule import Schedule, ScheduleError, Step, apply, occupy
 CELLS: Final = 2**25
 """Places held in memory at a time: 17 bytes each, about 570 MB in all."""
 
+PRIME: Final = 2**63 - 25
+"""Sums are taken modulo the largest prime below 2**63: modulo 2**64, a contribution that 64
+doublings in a row count 2**64 times too often would vanish."""
 MIXER: Final = 0xBF58476D1CE4E5B9
 """An odd multiplier with its bits well spread (from splitmix64, Steele et al. 2014)."""
 
@@ -35,11 +38,13 @@ class Totals(NamedTuple):
 
 
 def add_and_mix(a: Words, b: Words) -> Words:
-    """Sums in [..., 0]; in [..., 1] a mixing that commutes but does not associate.
+    """Sums (modulo a prime) in [..., 0]; in [..., 1] a mixing that does not associate.
 
-    Equal mixes mean equal trees of additions.
+    Equal mixes mean equal trees of additions, but for the order of the two terms of each.
     """
     out = a + b
+    total = out[..., 0]
+    np.minimum(total, total - np.uint64(PRIME), out=total)  # below the prime, that wraps round
     mix = out[..., 1]
     mix ^= mix >> np.uint64(29)
     mix *= np.uint64(MIXER)
@@ -47,8 +52,8 @@ def add_and_mix(a: Words, b: Words) -> Words:
 
 
 def words(rng: np.random.Generator, shape: tuple[int, ...]) -> Words:
-    """Random 64-bit words."""
-    return rng.integers(0, 2**64, shape, np.uint64)
+    """Random words below the prime."""
+    return rng.integers(0, PRIME, shape, np.uint64)
 
 
 def start(schedule: Schedule, columns: Ints, rng: np.random.Generator) -> tuple[Words, Any]:
@@ -58,16 +63,12 @@ def start(schedule: Schedule, columns: Ints, rng: np.random.Generator) -> tuple[
     told across chunks.
     """
     shape = (schedule.ranks + schedule.helpers, len(columns))
-    held = schedule.before(*_grid(schedule, columns)).copy()
+    held = schedule.before(columns)
     rank, col = np.nonzero(held)
     values = np.zeros((*shape, 2), np.uint64)
     values[rank, col, 0] = words(rng, rank.shape)
     values[rank, col, 1] = words(np.random.default_rng(0), (shape[0],))[rank]
     return values, held
-
-
-def _grid(schedule: Schedule, columns: Ints) -> tuple[Ints, Ints]:
-    return np.arange(schedule.ranks + schedule.helpers)[:, None], columns[None, :]
 
 
 class Clock:
@@ -118,14 +119,14 @@ def run(schedule: Schedule, columns: Ints | None, rng: np.random.Generator) -> T
     for block in _blocks(schedule, columns):
         everything = columns is None and len(block) == schedule.chunks
         values, held = start(schedule, block, rng)
-        wanted = values[..., 0].sum(axis=0, dtype=np.uint64)
+        wanted = _totals(values[..., 0])
         clock = Clock(held.size) if schedule.overlaps else None
         for step in schedule.moves(None if everything else block):
             occupy(step, held, block)
             if clock is not None:
                 clock.check(step, block)
             apply(step, values, add_and_mix)
-        rank, col = np.nonzero(schedule.after(*_grid(schedule, block)))
+        rank, col = np.nonzero(schedule.after(block))
         bad = ~held[rank, col] | (values[rank, col, 0] != wanted[col])
         if bad.any():
             worst = np.lexsort((rank[bad], col[bad]))[0]
@@ -140,6 +141,13 @@ def run(schedule: Schedule, columns: Ints | None, rng: np.random.Generator) -> T
         return Totals(None, same_bits, "per_chunk")
     by_rank = schedule.kind.sums and trees == {in_rank_order(schedule.ranks)}
     return Totals(None, same_bits, "rank" if by_rank else "tree")
+
+
+def _totals(values: Words) -> Words:
+    """Column sums modulo the prime, of the upper and lower halves so that neither overflows."""
+    halves = values >> np.uint64(32), values & np.uint64(2**32 - 1)
+    upper, lower = (half.sum(axis=0).astype(object) for half in halves)
+    return np.asarray((upper * 2**32 + lower) % PRIME, np.uint64)
 
 
 def _blocks(schedule: Schedule, columns: Ints | None) -> Iterator[Ints]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..collectives import Ints
 from ..schedule import REDUCE, Schedule, Step, apply
-from .numbers import MIXER, add_and_mix, start
+from .numbers import MIXER, PRIME, add_and_mix, start
 
 Place = tuple[int, int]
 Word = tuple[int, int]
@@ -97,12 +97,11 @@ def any_order(schedule: Schedule, rng: np.random.Generator) -> bool:
     execute(half_moves(schedule), state, rng)
     for step in schedule.moves():
         apply(step, values, add_and_mix)
-    rank = np.arange(len(values))
-    must = np.argwhere(schedule.after(rank[:, None], columns[None, :]))
+    must = np.argwhere(schedule.after())
     return all(state[int(r), int(c)] == tuple(values[r, c].tolist()) for r, c in must)
 
 
 def _add(a: Word, b: Word) -> Word:
     """`add_and_mix` on Python's own numbers, faster one at a time."""
     mix = (a[1] + b[1]) % 2**64
-    return (a[0] + b[0]) % 2**64, (mix ^ mix >> 29) * MIXER % 2**64
+    return (a[0] + b[0]) % PRIME, (mix ^ mix >> 29) * MIXER % 2**64
