@@ -24,7 +24,7 @@ FILES = sorted(p for p in PACKAGE.glob("*/*.py") if p.stem != "__init__")
 
 
 def sizes(algorithm: Algorithm, *candidates: int) -> list[int]:
-    return [n for n in candidates if not (algorithm.power_of_two and n & (n - 1))]
+    return [n for n in candidates if algorithm.fits(n)]
 
 
 # --- right, and as dear as the card says ---------------------------------------------------
@@ -79,7 +79,7 @@ def test_large(algorithm: Algorithm) -> None:
         verdict = prove(algorithm, 128, complete=True)
         assert verdict.sampled is None
     else:
-        verdict = prove(algorithm, 4096 if algorithm.power_of_two else 4000, samples=4)
+        verdict = prove(algorithm, 4000 if algorithm.fits(4000) else 4096, samples=4)
         assert verdict.sampled is None or verdict.sampled >= 4
     assert verdict.ok, verdict.reason
 
@@ -197,8 +197,8 @@ def test_what_else_is_refused(algorithm: Algorithm) -> None:
             algorithm(4, root)
     with pytest.raises(RoundelayError, match="unknown parameter of"):
         algorithm(4, colour=1)
-    if algorithm.power_of_two:
-        with pytest.raises(RoundelayError, match="needs a power of two"):
+    if not algorithm.fits(6):
+        with pytest.raises(RoundelayError, match="needs"):
             algorithm(6)
 
 

@@ -40,7 +40,7 @@ def original(pick: Pick) -> Schedule:
     """Some algorithm at some n, with some parameters, that moves something."""
     algorithm = ALGORITHMS[pick(0, len(ALGORITHMS) - 1)]
     n = pick(2, 8)
-    if algorithm.power_of_two:
+    if not algorithm.fits(n):
         n = 1 << n.bit_length() - 1
     variants = list(algorithm.variants(n))
     root = (

@@ -43,7 +43,7 @@ After 6 steps every rank holds all 4 pieces complete.
 
 def schedules(a: Algorithm, counts: tuple[int, ...]) -> list[Schedule]:
     """The algorithm at those numbers of ranks that it takes."""
-    return [a(n) for n in counts if not (a.power_of_two and n & (n - 1))]
+    return [a(n) for n in counts if a.fits(n)]
 
 
 def ring_with(**changes: object) -> Schedule:

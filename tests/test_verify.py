@@ -203,9 +203,9 @@ def test_the_smallest_n_it_can_be_built_at() -> None:
     def range_of(n: int) -> np.ndarray:
         return np.arange(n if n > 1 else 0)
 
-    for power_of_two in (True, False):
+    for needs in ("n == pow2_below(n)", ""):
         algorithm = rl.algorithm("all_reduce", messages="1", bytes_sent="S", steps="1", good="-",
-                                 bad="-", source="-", power_of_two=power_of_two)(pairs)  # fmt: skip
+                                 bad="-", source="-", needs=needs)(pairs)  # fmt: skip
         assert prove(algorithm, 2).ok
         verdict = prove(algorithm, 16)
         assert verdict.counterexample is not None
@@ -224,12 +224,18 @@ def test_prove_checks_the_card_too() -> None:
     assert "messages" in verdict.reason
 
 
-def test_illegal_algorithms_are_refused_by_name() -> None:
+def test_an_illegal_algorithm_is_not_proved() -> None:
+    """It fails, at the smallest n where it is illegal; `verify` on its schedule raises."""
+
     def empty(n: int) -> Schedule:
         return all_reduce(n, n, Round(0, 1, 0), Round(0, n, 0, REDUCE), helpers=1)
 
+    verdict = prove(own(empty), 4)
+    assert not verdict.ok
+    assert "already at n = 2" in verdict.reason
+    assert "a REDUCE into chunk 0 of rank 2" in verdict.reason
     with pytest.raises(rl.RoundelayError, match="a REDUCE into chunk 0 of rank 4"):
-        prove(own(empty), 4)
+        verify(empty(4))
 
 
 # --- where it looks ---------------------------------------------------------------------------

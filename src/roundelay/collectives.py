@@ -93,6 +93,7 @@ class Collective(NamedTuple):
         pieces: number of pieces as a power of n: 0 (one), 1 (one a rank), 2 (one a pair).
         volume: bytes of all pieces together, as a multiple of the size S that nccl-tests
             prints for this collective: 1 (S), "n" (n * S) or 0 (nothing but the signal).
+        even: of an uneven collective, its even form; of others, empty.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Collective(NamedTuple):
     after: Where
     pieces: int
     volume: int | str = 1
+    even: str = ""
 
     def piece_count(self, n: int) -> int:
         """Number of pieces over n ranks."""
@@ -144,9 +146,9 @@ COLLECTIVES: Final = MappingProxyType(
             Collective("all_to_all", sender, receiver, 2, "n"),
             Collective("send_recv", owner, neighbour, 1, "n"),
             Collective("barrier", owner, everyone, 1, 0),
-            Collective("all_gather_v", owner, everyone, 1),
-            Collective("reduce_scatter_v", everyone, owner, 1),
-            Collective("all_to_all_v", sender, receiver, 2, "n"),
+            Collective("all_gather_v", owner, everyone, 1, even="all_gather"),
+            Collective("reduce_scatter_v", everyone, owner, 1, even="reduce_scatter"),
+            Collective("all_to_all_v", sender, receiver, 2, "n", even="all_to_all"),
         )
     }
 )

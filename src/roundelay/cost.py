@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .algorithms.formulas import ceil_log
 from .algorithms.registry import Algorithm, rank_count
-from .collectives import Ints, collective, everyone, owner
+from .collectives import Collective, Ints, collective, everyone, owner, root
 from .errors import RoundelayError
 from .rounds import REDUCE, Round, whole_numbers
 from .schedule import Schedule
@@ -32,8 +32,8 @@ class Cost(NamedTuple):
         steps: moments, where every move takes one.
         depth: the longest chain of moves that wait for one another; less than `steps` where
             parts overlap. None where it was not worked out.
-        messages_max: messages sent by the rank that sends most (all moves of one step between
-            the same two ranks are one message).
+        messages_max, messages_received_max: messages of the rank that sends, or receives, most
+            (all moves between the same two ranks in one step of a round are one message).
         bytes_sent_max, bytes_received_max, bytes_reduced_max: bytes, exact.
         helper_bytes_max: bytes sent by the busiest helper, a multicast counted once.
         counted: False where messages, bytes and steps come from the algorithm's formulas.
@@ -83,6 +83,8 @@ def cost(
             schedule too large to go through.
     """
     schedule.whole()
+    if not isinstance(size, int) or size < 0:
+        raise RoundelayError(f"size = {size!r}; expected a whole number of bytes from 0 up")
     share, sent, received, reduced = _Share.of(schedule, size, weights), *_tallies(schedule)
     messages, arrivals = np.zeros_like(sent), np.zeros_like(sent)
     multicast = np.zeros_like(sent)
@@ -172,7 +174,7 @@ def bound(
     Raises:
         RoundelayError: no such collective, no such port model, or n below 1.
     """
-    collective(name)
+    kind = collective(name)
     if ports not in ("one", "all"):
         raise RoundelayError(f"ports = {ports!r}; expected 'one' or 'all'")
     n = rank_count(n)
@@ -181,18 +183,40 @@ def bound(
     steps = 1 if ports == "all" or name == "send_recv" else ceil_log(n)
     if in_switch:
         steps = min(steps, 2)
-    if weights is not None and name.endswith("_v"):
-        return Bound(steps, _least_uneven(name, n, weights, in_switch), ports, in_switch)
+    if weights is not None:
+        each = [Fraction(int(w)) for w in _weights(kind, n, weights)]
+        least = _least_uneven(kind, n, each, in_switch)
+        return Bound(steps, least, ports, in_switch)
     return Bound(steps, Fraction(size) * _least_share(name, n, in_switch), ports, in_switch)
 
 
-def _least_uneven(name: str, n: int, weights: Any, in_switch: bool) -> Fraction:
-    each = [Fraction(int(w)) for w in weights]
-    if name == "all_to_all_v":
-        return max(sum(each[r * n : r * n + n], -each[r * n + r]) for r in range(n))
-    if in_switch:
-        return max(each) if name == "all_gather_v" else sum(each) - min(each)
-    return sum(each) * Fraction(n - 1, n)
+def _least_uneven(kind: Collective, n: int, each: list[Fraction], in_switch: bool) -> Fraction:
+    """Least bytes the busiest rank sends, where pieces have weights of their own."""
+    total, rest = sum(each, Fraction(0)), Fraction(n - 1, n)
+    if kind.pieces == 2:
+        rows = [each[r * n : r * n + n] for r in range(n)]
+        return max(sum(row, Fraction(0)) - row[r] for r, row in enumerate(rows))
+    if kind.pieces == 0 or kind.volume == 0:
+        return total * _least_share(kind.name, n, in_switch)
+    if (
+        kind.before is owner
+    ):  # every piece leaves its owner; gathered by all, it is sent n - 1 times
+        alone = in_switch or kind.after is not everyone
+        return max(each) if alone else max(*each, total * rest)
+    own = total - min(
+        each
+    )  # a rank keeps one piece at most, and sends on what it has of the others
+    return own if in_switch or kind.before is root else max(own, total * rest)
+
+
+def _weights(kind: Collective, n: int, weights: Any) -> Ints:
+    pieces = kind.piece_count(n)
+    each = whole_numbers("weights", weights)
+    if each.shape != (pieces,) or (each < 0).any():
+        raise RoundelayError(
+            f"weights of shape {each.shape}; expected {pieces} sizes in bytes, one a piece"
+        )
+    return each
 
 
 def _least_share(name: str, n: int, in_switch: bool) -> Fraction:
@@ -222,12 +246,7 @@ class _Share(NamedTuple):
         n, chunks = schedule.ranks, schedule.chunks
         if weights is None:
             return cls(schedule, Fraction(schedule.kind.total_bytes(size, n), chunks), None)
-        pieces = schedule.kind.piece_count(n)
-        each = whole_numbers("weights", weights)
-        if each.shape != (pieces,) or (each < 0).any():
-            raise RoundelayError(
-                f"weights of shape {each.shape}; expected {pieces} sizes in bytes, one a piece"
-            )
+        pieces, each = schedule.kind.piece_count(n), _weights(schedule.kind, n, weights)
         if schedule.expanded() > WEIGHT_LIMIT:
             raise RoundelayError(
                 f"{schedule.expanded():,} chunk moves are too many to weigh one by one; "

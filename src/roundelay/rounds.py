@@ -166,11 +166,6 @@ class Round:
             move = np.repeat(move, self.unit)
         return move, chunk
 
-    def solvable(self, chunks: int) -> bool:
-        """Whether `touching` stays within 64 bits: it multiplies two numbers below a period."""
-        block = self.block(chunks)
-        return all(block // gcd(step, block) < 2**31 for step in (self.stride, self.shift))
-
     def touching(self, chunks: int, columns: Ints) -> tuple[Ints, Ints, Ints]:
         """Where the round touches the chunks `columns`: (step, move, index into columns).
 
@@ -182,6 +177,8 @@ class Round:
         wanted = columns[None, :] // self.unit
         move, col = np.nonzero(wanted // block == first // block)
         delta = (wanted[0, col] - first[move, 0]) % block
+        if block >= 2**31:  # the products below might not fit into 64 bits
+            delta = delta.astype(object)
         counts = np.broadcast_to(self.count, len(self.src))[move]
         found = []
         if self.times <= counts.max(initial=0):
@@ -295,6 +292,6 @@ def _solve(step: int, target: Ints, block: int, limit: Ints) -> tuple[Ints, Ints
     period = block // common
     some = np.flatnonzero(target % common == 0)
     x = (target[some] % block) // common * pow(step // common, -1, period) % period
-    repeats = np.maximum(0, -((x - limit[some]) // period))
+    repeats = np.maximum(0, -((x - limit[some]) // period)).astype(np.int64)
     again = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-    return np.repeat(some, repeats), np.repeat(x, repeats) + again * period
+    return np.repeat(some, repeats), np.repeat(x, repeats).astype(np.int64) + again * period

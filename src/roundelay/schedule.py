@@ -228,7 +228,7 @@ class Schedule:
         Raises:
             ScheduleError: there is no such rank.
         """
-        if not 0 <= rank < self.ranks + self.helpers:
+        if not isinstance(rank, int | np.integer) or not 0 <= rank < self.ranks + self.helpers:
             raise ScheduleError(f"rank {rank}; expected 0 to {self.ranks + self.helpers - 1}")
         mine = []
         for number, r in enumerate(self):

@@ -9,13 +9,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
-from math import prod
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -42,7 +41,7 @@ class Card(NamedTuple):
     steps: Fraction
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Algorithm:
     """One algorithm of one collective; call it with n to get its schedule.
 
@@ -54,9 +53,9 @@ class Algorithm:
         good, bad: when it wins and when it loses, in a few words.
         source: where it was published or is described.
         defaults: parameters whose default depends on n.
+        tries: values of parameters that are worth proving at n, beside the default.
         needs: a condition on n and the parameters, as a formula.
         dense: whether it has n * n moves, so that large n are counted by the card.
-        power_of_two: whether n must be a power of two.
     """
 
     collective: str
@@ -69,9 +68,9 @@ class Algorithm:
     bad: str
     source: str
     defaults: Mapping[str, Callable[[int], Any]] = field(default_factory=dict)
+    tries: Mapping[str, Callable[[int], Iterable[Any]]] = field(default_factory=dict)
     needs: str = ""
     dense: bool = False
-    power_of_two: bool = False
 
     @property
     def kind(self) -> Collective:
@@ -108,6 +107,14 @@ class Algorithm:
             raise ScheduleError(f"{self.collective}/{self.name} needs {self.needs}; found {found}")
         return known
 
+    def fits(self, n: int, params: Mapping[str, Any] = MappingProxyType({})) -> bool:
+        """Whether n and the parameters are what the algorithm needs."""
+        try:
+            self.resolve(rank_count(n), params)
+        except RoundelayError:
+            return False
+        return True
+
     def __call__(self, n: int, root: int = 0, **params: Any) -> Schedule:
         """The schedule for n ranks.
 
@@ -121,10 +128,6 @@ class Algorithm:
             UnknownName: a parameter the algorithm does not have.
         """
         n = rank_count(n)
-        if self.power_of_two and n & (n - 1):
-            raise ScheduleError(
-                f"{self.collective}/{self.name} needs a power of two, found n = {n}"
-            )
         if isinstance(root, bool) or not isinstance(root, int | np.integer) or not 0 <= root < n:
             raise ScheduleError(f"root = {root!r}; expected a rank, 0 to {n - 1}")
         if root and not self.kind.rooted:
@@ -158,13 +161,15 @@ class Algorithm:
 
         return Card(*(value(q) for q in QUANTITIES))
 
-    def transpose(self, name: str = "", **changes: Any) -> Algorithm:
+    def transpose(self, name: str = "", each: str = "", **changes: Any) -> Algorithm:
         """The algorithm of the transposed collective, by `reverse`; a card may differ in part."""
 
         def backwards(n: int, **params: Any) -> Schedule:
             return reverse(self.function(n, **params))
 
         backwards.__signature__ = inspect.signature(self.function)  # type: ignore[attr-defined]
+        if each:
+            changes |= dict.fromkeys(QUANTITIES, each)
         return replace(
             self,
             collective=TRANSPOSE[self.collective],
@@ -177,10 +182,8 @@ class Algorithm:
         """Parameter values worth proving at n: the defaults, and every group that divides n."""
         default = self.resolve(n, {})
         yield {}
-        for name in default:
-            for value in _choices(name, n):
-                if value != default[name]:
-                    yield {name: value}
+        for name, values in self.tries.items():
+            yield from ({name: v} for v in values(n) if v != default[name])
 
 
 def algorithm(
@@ -198,7 +201,8 @@ def algorithm(
             collective, function.__name__, function, messages or each, bytes_sent or each,
             steps or each, good, bad, source, **more,
         )  # fmt: skip
-        object.__setattr__(made, "__doc__", function.__doc__)
+        file = function.__globals__.get("__doc__")
+        object.__setattr__(made, "__doc__", function.__doc__ or file)
         return made
 
     return decorate
@@ -214,10 +218,8 @@ def everything() -> Mapping[str, Mapping[str, Algorithm]]:
             if isinstance(value, Algorithm):
                 found[value.collective][value.name] = value
     for name in COLLECTIVES:
-        if name.endswith("_v"):
-            found[name] = {
-                a.name: replace(a, collective=name) for a in found[name.removesuffix("_v")].values()
-            }
+        if even := COLLECTIVES[name].even:
+            found[name] = {a.name: replace(a, collective=name) for a in found[even].values()}
     return MappingProxyType(
         {c: MappingProxyType(dict(sorted(named.items()))) for c, named in found.items()}
     )
@@ -230,7 +232,7 @@ def algorithms(name: str | None = None) -> list[Algorithm]:
         UnknownName: there is no such collective.
     """
     if name is None:
-        names = [c for c in COLLECTIVES if not c.endswith("_v")]
+        names = [c.name for c in COLLECTIVES.values() if not c.even]
     else:
         names = [collective(name).name]
     return [a for c in names for a in everything()[c].values()]
@@ -248,9 +250,19 @@ def find(what: str, name: str | None = None) -> Algorithm:
             raise RoundelayError(f"{what!r}; expected COLLECTIVE/ALGORITHM, as all_reduce/ring")
         what, name = what.split("/")
     known = everything()[collective(what).name]
+    name = _HALVES.get((what, name), name)
     if name not in known:
         raise UnknownName(f"algorithm of {what}", name, known)
     return known[name]
+
+
+_HALVES: Final = MappingProxyType(
+    {
+        ("reduce_scatter", "recursive_doubling"): "recursive_halving",
+        ("all_gather", "recursive_halving"): "recursive_doubling",
+    }
+)
+"""The two halves of one algorithm go by two names; either finds its own half."""
 
 
 def build(what: str, n: int, *, root: int = 0, **params: Any) -> Schedule:
@@ -292,22 +304,11 @@ def divisors(n: int) -> list[int]:
     return [g for g in range(1, n + 1) if n % g == 0]
 
 
+def pairs(n: int) -> list[tuple[int, int]]:
+    """All pairs of numbers whose product divides n."""
+    return [(a, b) for a in divisors(n) for b in divisors(n // a)]
+
+
 def node_size(n: int) -> int:
     """Cards of a node where nobody says: the largest divisor of n up to 8, but not n itself."""
     return max((g for g in range(1, 9) if n % g == 0 and g < n), default=1)
-
-
-def _choices(name: str, n: int) -> list[Any]:
-    """Values of a parameter worth proving at n."""
-    if name == "group":
-        return divisors(n)
-    if name == "groups":
-        pairs = [(a, b) for a in divisors(n) for b in divisors(n // a)]
-        return [p for p in pairs if prod(p) <= n]
-    fixed: dict[str, list[Any]] = {
-        "pieces": [1, 3],
-        "rings": [1, 3],
-        "levels": [2, 3],
-        "radix": [3, 4, 8],
-    }
-    return fixed.get(name, [])

@@ -26,17 +26,21 @@ def nodes(n: int, group: int, *, equal: bool = True) -> Ints:
     return np.arange(n - n % group).reshape(-1, group)
 
 
+def folded(n: int) -> tuple[Ints, Ints]:
+    """Pairs of the first ranks, as many as n is above a power of two, and the ranks that remain."""
+    extra = n - pow2_below(n)
+    return np.arange(2 * extra).reshape(-1, 2), np.r_[0 : 2 * extra : 2, 2 * extra : n]
+
+
 def fold(n: int, core: Schedule) -> Schedule:
     """An all_reduce for n ranks from one for the largest power of two p below n.
 
     The first n - p odd ranks give their data to the even rank before them, and get the
     result back in the end. 2 steps and S bytes more.
     """
-    extra = n - core.ranks
-    if not extra:
+    if n == core.ranks:
         return core
-    pairs = np.arange(2 * extra).reshape(-1, 2)
-    keepers = np.r_[0 : 2 * extra : 2, 2 * extra : n]
+    pairs, keepers = folded(n)
     give = Schedule("reduce", 2, 1, [Round(1, 0, 0, REDUCE)])
     take = Schedule("broadcast", 2, 1, [Round(0, 1, 0, COPY)])
     return then(on(pairs, give), on(keepers, core), on(pairs, take))
@@ -117,8 +121,6 @@ def binary_tree(n: int, pieces: int) -> Schedule:
     Odd ranks are leaves. A rank's parent is found by moving its lowest set bit up by one, or
     away where there is no such rank (the shape NCCL builds: src/graph/trees.cc).
     """
-    if pieces < 1:
-        raise ScheduleError(f"pieces = {pieces}; expected at least 1")
     rank = np.arange(1, n)
     low = rank & -rank
     up = (rank ^ low) | (low << 1)

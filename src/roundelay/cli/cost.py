@@ -65,7 +65,7 @@ def command(
         if not ranks:
             raise click.UsageError("how many ranks? Add -n, such as -n 8")
         name, n = loaded[0].collective, only_one(ranks)
-        able = [a for a in loaded if not a.power_of_two or len(loaded) == 1 or not n & (n - 1)]
+        able = [a for a in loaded if len(loaded) == 1 or a.fits(n, params)]
         found = [(a.name, _cost(a, n, size, params, root, weights)) for a in able]
     size = sum(weights) if weights else size
     case = Case(name, n, size, weights)

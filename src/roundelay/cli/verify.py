@@ -27,8 +27,6 @@ _ADDS: Final = MappingProxyType(
 )
 EXPAND_LIMIT = 10**7
 """Chunk moves that a schedule file may stand for."""
-PLACES_LIMIT = 10**8
-"""Places, ranks x chunks, up to which every chunk of a schedule file is checked."""
 
 
 @click.command(
@@ -80,9 +78,6 @@ def _verify_file(schedule: Schedule, options: dict[str, Any]) -> Verdict:
             f"the file stands for {schedule.expanded():,} chunk moves; "
             f"at most {EXPAND_LIMIT:,} are gone through"
         )
-    places = (schedule.ranks + schedule.helpers) * schedule.chunks
-    if places > PLACES_LIMIT:
-        options = options | {"complete": False}
     return verify(schedule, **options)
 
 
@@ -95,7 +90,7 @@ def _prove_all(
 ) -> list[Verdict]:
     cases = [(a, n, p) for a in found for n in ranks for p in _parameters(a, n, params)]
     if not cases:
-        raise RoundelayError("nothing to prove: these algorithms need a power of two of ranks")
+        raise RoundelayError("nothing to prove: the algorithms need other numbers of ranks")
     verdicts = []
     label = say("proving")
     bar = click.progressbar(cases, label=label, file=sys.stderr, hidden=not on_terminal())
@@ -108,9 +103,9 @@ def _prove_all(
 
 
 def _parameters(a: Algorithm, n: int, params: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    if a.power_of_two and n & (n - 1):
-        return iter(())
-    return iter([params]) if params else a.variants(n)
+    if params:
+        return iter([params])
+    return a.variants(n) if a.fits(n) else iter(())
 
 
 def _entry(v: Verdict) -> dict[str, Any]:

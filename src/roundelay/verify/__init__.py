@@ -26,6 +26,8 @@ DENSE_LIMIT = 16384
 """Ranks up to which an algorithm with n * n moves is checked at all."""
 COMPLETE_LIMIT = 1024
 """Ranks up to which every chunk is checked, unless told otherwise."""
+PLACES_LIMIT = 2**31
+"""Places (ranks and helpers x chunks) up to which every chunk is checked, unless told otherwise."""
 ORDERS_LIMIT = 400
 """Chunk moves up to which random orders of execution are tried as well."""
 
@@ -38,8 +40,8 @@ class Verdict:
         ok: whether every place holds what it must, all ranks the same bits where they must,
             in every order tried, and the cost is what the card says.
         collective, algorithm, ranks, params: what was checked.
-        sampled: number of chunks looked at, where not all were; None: all.
         chunks: number of chunks there are.
+        sampled: number of chunks looked at, where not all were; None: all.
         same_bits: whether all ranks end with the same bits; None where nothing is added.
         summation: "rank" (in rank order), "tree" (one tree for all chunks) or "per_chunk".
         counterexample: the first place that is wrong, at the smallest n that fails.
@@ -51,10 +53,10 @@ class Verdict:
     algorithm: str
     ranks: int
     params: dict[str, Any]
-    sampled: int | None
     chunks: int
-    same_bits: bool | None
-    summation: str | None
+    sampled: int | None = None
+    same_bits: bool | None = None
+    summation: str | None = None
     counterexample: Counterexample | None = None
     why: Message | None = None
 
@@ -91,19 +93,18 @@ def verify(
             copies over what the same step wrote, or names an id out of range.
     """
     schedule.whole()
+    if samples < 1:
+        raise ScheduleError(f"samples = {samples}; expected at least 1")
     if complete is None:
-        complete = schedule.ranks <= COMPLETE_LIMIT
+        places = (schedule.ranks + schedule.helpers) * schedule.chunks
+        complete = schedule.ranks <= COMPLETE_LIMIT and places <= PLACES_LIMIT
     rng = np.random.default_rng(seed)
     columns = None if complete else sample(schedule, samples, rng)
     totals = run(schedule, columns, rng)
-    verdict = Verdict(
+    verdict = _verdict(
+        schedule,
         ok=totals.wrong is None,
-        collective=schedule.collective,
-        algorithm=schedule.name,
-        ranks=schedule.ranks,
-        params=dict(schedule.params),
         sampled=None if columns is None or len(columns) == schedule.chunks else len(columns),
-        chunks=schedule.chunks,
         same_bits=totals.same_bits if schedule.kind.sums else None,
         summation=totals.summation if schedule.kind.sums else None,
     )
@@ -111,6 +112,13 @@ def verify(
         found, why = explain(schedule, *totals.wrong)
         return replace(verdict, counterexample=found, why=why)
     return _further(schedule, verdict, totals, orders, rng)
+
+
+def _verdict(schedule: Schedule, *, ok: bool, **found: Any) -> Verdict:
+    return Verdict(
+        ok, schedule.collective, schedule.name, schedule.ranks, dict(schedule.params),
+        chunks=schedule.chunks, **found,
+    )  # fmt: skip
 
 
 def _further(
@@ -132,7 +140,9 @@ def prove(
 ) -> Verdict:
     """Check an algorithm at n: its schedule, and its cost against its card.
 
-    On failure, looks for the smallest n that fails too and reports that one.
+    On failure, looks for the smallest n that fails too and reports that one. An illegal schedule
+    is a failure. Where `inner` or `outer` are chosen the card is left out: it adds up the cards of
+    the parts, whose busiest ranks need not be the same.
 
     Args:
         algorithm: from `find`, or of one's own.
@@ -142,7 +152,7 @@ def prove(
         **options: see `verify`.
 
     Raises:
-        ScheduleError: as `verify`, or the algorithm cannot be built at n.
+        ScheduleError: the algorithm cannot be built at n.
     """
     params = params or {}
     if algorithm.dense and n > DENSE_LIMIT:
@@ -151,11 +161,9 @@ def prove(
             f"{DENSE_LIMIT:,}**2 moves to go through; prove it at a smaller n"
         )
     verdict = _prove(algorithm, n, root, params, options)
-    if verdict.ok or "group" in params or "groups" in params:
+    if verdict.ok or params:
         return verdict
     for smaller in range(1, min(n, 64)):
-        if algorithm.power_of_two and smaller & (smaller - 1):
-            continue
         try:
             first = _prove(algorithm, smaller, min(root, smaller - 1), params, options)
         except ScheduleError:  # there are algorithms for even n only, and the like
@@ -168,7 +176,10 @@ def prove(
 
 def _prove(algorithm: Algorithm, n: int, root: int, params: Any, options: Any) -> Verdict:
     schedule = algorithm(n, root, **params)
-    verdict = verify(schedule, **options)
+    try:
+        verdict = verify(schedule, **options)
+    except ScheduleError as error:
+        return _verdict(schedule, ok=False, why=message("illegal: {error}", error=error))
     if not verdict.ok or {"inner", "outer"} & set(params):
         return verdict
     if algorithm.dense and n > COUNT_LIMIT:

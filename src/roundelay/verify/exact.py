@@ -92,7 +92,8 @@ def _where(
 
 
 def _add(a: Ints, b: Ints) -> Ints:
-    return np.minimum(a + b, 2**61)  # enough to be told from 1, and never past 64 bits
+    total: Ints = np.minimum(a + b, 2**61)  # enough to be told from 1, and never past 64 bits
+    return total
 
 
 def _few(ranks: list[int]) -> str:

@@ -2,7 +2,7 @@
 
 from ...schedule import Schedule
 from ...verbs import on, then
-from ..registry import algorithm, node_size, pick
+from ..registry import algorithm, divisors, node_size, pick
 from ..shapes import nodes
 
 
@@ -13,6 +13,7 @@ from ..shapes import nodes
     bad="nodes of unequal size, which it refuses",
     source="Cho et al. 2019 (BlueConnect), doi:10.1147/JRD.2019.2947013",
     defaults={"group": node_size},
+    tries={"group": divisors},
 )
 def rails(n: int, group: int, inner: str = "ring", outer: str = "ring") -> Schedule:
     rows = nodes(n, group)
@@ -22,4 +23,6 @@ def rails(n: int, group: int, inner: str = "ring", outer: str = "ring") -> Sched
     )
 
 
-reduce_scatter = rails.transpose()
+reduce_scatter = rails.transpose(
+    each="reduce_scatter(outer, n/group, S/group) + reduce_scatter(inner, group, S)"
+)

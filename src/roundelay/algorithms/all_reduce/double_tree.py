@@ -19,6 +19,8 @@ from ..shapes import binary_tree
     good="medium to large S between many nodes: depth grows as log2(n)",
     bad="within a node, or when pieces do not suit S",
     source="Sanders, Speck and Traff 2009, doi:10.1016/j.parco.2009.09.001; NCCL 2.4",
+    tries={"pieces": lambda n: (1, 3)},
+    needs="pieces >= 1",
 )
 def double_tree(n: int, pieces: int = 8) -> Schedule:
     rank = np.arange(n)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...schedule import Schedule
 from ...verbs import on, then
-from ..registry import algorithm, pick
+from ..registry import algorithm, divisors, pick
 from ..shapes import nodes
 
 
@@ -19,8 +19,9 @@ from ..shapes import nodes
     " + broadcast(inner, group, S)",
     good="one network card a node, small S, nodes of unequal size",
     bad="several network cards a node: only the leader's is used",
-    source="Thakur and Gropp 2003; Horovod hierarchical all-reduce",
+    source="Zhu, Goodell, Gropp and Thakur 2009 (hierarchical collectives in MPICH2)",
     defaults={"group": lambda n: min(8, (n + 1) // 2)},
+    tries={"group": divisors},
 )
 def leader(n: int, group: int, inner: str = "binomial", outer: str | Schedule = "ring") -> Schedule:
     full, rest = nodes(n, group, equal=False), np.arange(n - n % group, n)[None]

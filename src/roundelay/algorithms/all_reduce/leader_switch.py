@@ -1,7 +1,7 @@
 """Two levels by leader, with adding switches between the leaders."""
 
 from ...schedule import Schedule
-from ..registry import algorithm, find
+from ..registry import algorithm, divisors, find
 
 
 @algorithm(
@@ -13,9 +13,9 @@ from ..registry import algorithm, find
     bad="several network cards a node: only the leader's is used",
     source="Graham et al. 2016 (SHARP), doi:10.1109/COMHPC.2016.006",
     defaults={"group": lambda n: min(8, (n + 1) // 2)},
+    needs="1 <= group <= n",
+    tries={"group": divisors, "levels": lambda n: (2, 3)},
 )
 def leader_switch(n: int, group: int, inner: str = "binomial", levels: int = 1) -> Schedule:
-    if not 1 <= group <= n:
-        return find("all_reduce/leader").function(n, group)
     outer = find("all_reduce/switch")(-(-n // group), levels=levels)
     return find("all_reduce/leader").function(n, group, inner, outer)

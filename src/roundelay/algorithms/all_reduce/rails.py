@@ -5,7 +5,7 @@ The cards with one index in every node form a rail, so each network card carries
 
 from ...schedule import Schedule
 from ...verbs import on, then
-from ..registry import algorithm, node_size, pick
+from ..registry import algorithm, divisors, node_size, pick
 from ..shapes import nodes
 
 
@@ -17,6 +17,7 @@ from ..shapes import nodes
     bad="nodes of unequal size, which it refuses",
     source="Cho et al. 2019 (BlueConnect), doi:10.1147/JRD.2019.2947013",
     defaults={"group": node_size},
+    tries={"group": divisors},
 )
 def rails(n: int, group: int, inner: str = "ring", outer: str | Schedule = "ring") -> Schedule:
     rows = nodes(n, group)

@@ -3,7 +3,7 @@
 from math import prod
 
 from ...schedule import Schedule, ScheduleError
-from ..registry import algorithm, find, node_size
+from ..registry import algorithm, find, node_size, pairs
 
 
 def _levels(n: int) -> tuple[int, int]:
@@ -22,6 +22,7 @@ def _levels(n: int) -> tuple[int, int]:
     bad="levels of unequal size, which it refuses",
     source="Cho et al. 2019 (BlueConnect), doi:10.1147/JRD.2019.2947013",
     defaults={"groups": _levels},
+    tries={"groups": pairs},
 )
 def rails3(
     n: int, groups: tuple[int, int], inner: str = "ring", outer: str | Schedule = "ring"

@@ -1,8 +1,7 @@
 """Two levels by rails, with adding switches: one in each node, and a tree of them for each rail."""
 
 from ...schedule import Schedule
-from ..registry import algorithm, find, node_size
-from ..shapes import nodes
+from ..registry import algorithm, divisors, find, node_size
 
 
 @algorithm(
@@ -14,8 +13,9 @@ from ..shapes import nodes
     bad="nodes of unequal size, which it refuses",
     source="NCCL NVLS with CollNet; Graham et al. 2016 (SHARP)",
     defaults={"group": node_size},
+    needs="group > 0 and n % group == 0",
+    tries={"group": divisors, "levels": lambda n: (2, 3)},
 )
 def rails_switch(n: int, group: int, levels: int = 1) -> Schedule:
-    nodes(n, group)
     outer = find("all_reduce/switch")(n // group, levels=levels)
     return find("all_reduce/rails").function(n, group, "switch", outer)

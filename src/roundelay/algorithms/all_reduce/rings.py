@@ -8,7 +8,7 @@ from math import gcd
 
 import numpy as np
 
-from ...schedule import Schedule, ScheduleError
+from ...schedule import Schedule
 from ...verbs import on, split
 from ..registry import algorithm, pick
 
@@ -21,10 +21,10 @@ from ..registry import algorithm, pick
     good="several links or network cards a rank, each with a ring of its own",
     bad="one link a rank: more messages for the same bytes",
     source="NCCL channels; Patarasuk and Yuan 2009",
+    tries={"rings": lambda n: (1, 3)},
+    needs="rings >= 1",
 )
 def rings(n: int, rings: int = 2) -> Schedule:
-    if rings < 1:
-        raise ScheduleError(f"rings = {rings}; expected at least 1")
     units = [d for d in range(1, max(n, 2)) if gcd(d, n) == 1][: (rings + 1) // 2]
     steps = [step for d in units for step in (d, n - d)]
     orders = [np.arange(n) * steps[i % len(steps)] % n for i in range(rings)]

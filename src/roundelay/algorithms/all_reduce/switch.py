@@ -6,7 +6,7 @@ One level is an adding switch in a node (NVLS); more are a tree of leaf and spin
 
 import numpy as np
 
-from ...schedule import COPY, REDUCE, Round, Schedule, ScheduleError
+from ...schedule import COPY, REDUCE, Round, Schedule
 from ..registry import algorithm
 
 
@@ -18,10 +18,10 @@ from ..registry import algorithm
     good="wherever switches can add: S leaves each rank once, latency does not grow with n",
     bad="switches that do not add, or have no adding resources left",
     source="Graham et al. 2016 (SHARP), doi:10.1109/COMHPC.2016.006; NVLink SHARP",
+    tries={"levels": lambda n: (2, 3)},
+    needs="1 <= levels <= 16",
 )
 def switch(n: int, levels: int = 1) -> Schedule:
-    if not 1 <= levels <= 16:
-        raise ScheduleError(f"levels = {levels}; expected 1 to 16")
     radix = next(r for r in range(1, n + 1) if r**levels >= n)
     below, helpers = np.arange(n if n > 1 else 0), 0
     up: list[Round] = []

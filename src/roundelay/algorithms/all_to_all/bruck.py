@@ -19,11 +19,12 @@ from ..registry import algorithm
     good="small pieces, up to a few KB: log(n) messages instead of n - 1",
     bad="large pieces: each is sent about log2(n) / 2 times",
     source="Bruck et al. 1997, doi:10.1109/71.642949",
+    tries={"radix": lambda n: (3, 4, 8)},
     needs="radix >= 2",
     dense=True,
 )
 def bruck(n: int, radix: int = 2) -> Schedule:
-    rounds, weight = [], 1
+    rounds, weight, radix = [], 1, min(radix, n)
     while weight < n:
         for far in range(weight, min(weight * radix, n), weight):
             rounds.append(_digit(n, far, weight, weight * radix))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...schedule import COPY, Round, Schedule
-from ..registry import algorithm, node_size
+from ..registry import algorithm, divisors, node_size
 
 
 @algorithm(
@@ -18,8 +18,9 @@ from ..registry import algorithm, node_size
     steps="(group-1) + (n/group-1)",
     good="small to medium pieces between many nodes with fast links inside",
     bad="large pieces: most bytes are sent twice",
-    source="Kumar, Heidelberger and Stunkel 2008; NCCL PXN",
+    source="Kumar, Sabharwal, Garg and Heidelberger 2008 (Blue Gene/L, ICPP); NCCL PXN",
     defaults={"group": node_size},
+    tries={"group": divisors},
     needs="group > 0 and n % group == 0",
     dense=True,
 )

@@ -5,7 +5,7 @@ import numpy as np
 from ...schedule import COPY, Round, Schedule
 from ...verbs import on, then
 from ..registry import algorithm
-from ..shapes import swing_peers
+from ..shapes import folded, swing_peers
 
 
 @algorithm(
@@ -24,11 +24,9 @@ def bine(n: int) -> Schedule:
         rounds.append(Round(has, peer[has], 0, COPY))
         has = np.r_[has, peer[has]]
     core = Schedule("broadcast", len(has), 1, rounds)
-    extra = n - len(has)
-    if not extra:
+    if n == len(has):
         return core
-    pairs = np.arange(2 * extra).reshape(-1, 2)
-    keepers = np.r_[0 : 2 * extra : 2, 2 * extra : n]
+    pairs, keepers = folded(n)
     return then(on(keepers, core), on(pairs, Schedule("broadcast", 2, 1, [Round(0, 1, 0, COPY)])))
 
 

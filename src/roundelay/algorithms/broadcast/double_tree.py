@@ -19,6 +19,8 @@ from ..shapes import binary_tree
     good="medium to large S, many ranks: S leaves each rank once, log2(n) deep",
     bad="small S, where pieces only add messages",
     source="Sanders, Speck and Traff 2009, doi:10.1016/j.parco.2009.09.001",
+    tries={"pieces": lambda n: (1, 3)},
+    needs="pieces >= 1",
 )
 def double_tree(n: int, pieces: int = 8) -> Schedule:
     tree = binary_tree(n, pieces)
