@@ -228,7 +228,8 @@ def test_an_illegal_algorithm_is_not_proved() -> None:
     """It fails, at the smallest n where it is illegal; `verify` on its schedule raises."""
 
     def empty(n: int) -> Schedule:
-        return all_reduce(n, n, Round(0, 1, 0), Round(0, n, 0, REDUCE), helpers=1)
+        rounds = [Round(0, 1, 0), Round(0, n, 0, REDUCE)] if n > 1 else []
+        return all_reduce(n, n, *rounds, helpers=1)
 
     verdict = prove(own(empty), 4)
     assert not verdict.ok
