@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce as fold
 from math import lcm, prod
 from typing import NamedTuple
 
@@ -33,49 +32,62 @@ def then(*stages: Schedule | Sequence[Schedule]) -> Schedule:
             different pieces, or a chain that is no collective.
     """
     listed = [[s] if isinstance(s, Schedule) else list(s) for s in stages]
-    parts = [p for stage in listed for p in stage]
-    if not all(listed) or not parts:
-        raise ScheduleError("`then` needs at least one schedule, and one in every list")
-    n = max(p.ranks for p in parts)
+    _check(listed)
+    first, last = listed[0][0], listed[-1][0]
+    n = max(p.ranks for stage in listed for p in stage)
     levels = _open_from_the_start(listed, n)
     at_start = list(levels)
-    placed: list[_Placed] = []
-    begin = 0
-    for stage in listed:
-        if stage[0].kind.closes:
-            _mirror(stage, levels.pop(), n)
-        scale = prod(level.size for level in levels)
-        for p in stage:
-            placed.append(_Placed(p, _prefix(p, levels), scale * p.chunks, begin))
-        if stage[0].kind.opens:
-            levels.append(_Level.of(stage, n))
-        begin += max(p.steps for p in stage)
-    kind = matching(listed[0][0].kind.before, listed[-1][0].kind.after)
+    placed, helpers = _place(listed, n, levels)
+    kind = matching(first.kind.before, last.kind.after)
     if kind is None or (at_start and levels):
-        raise ScheduleError(
-            f"{listed[0][0].collective} ... {listed[-1][0].collective} is no collective"
-        )
-    chunks = fold(lcm, (place.chunks for place in placed))
-    shared: dict[bytes, int] = {}
-    helpers = 0
-    for place in placed:
-        part = place.part
-        rows = b"" if part.groups is None else part.groups.tobytes()
-        key = rows + part.helpers.to_bytes(8, "big")
-        if key not in shared:
-            shared[key] = n + helpers
-            helpers += part.helpers
-        place.helper = shared[key]
-    rooted = listed[0][0] if kind.before is root else listed[-1][0]
+        raise ScheduleError(f"{first.collective} ... {last.collective} is no collective")
+    chunks = lcm(*(p.chunks for p in placed))
+    rooted = first if kind.before is root else last
     return Schedule(
         kind.name,
         n,
         chunks,
-        changed([(place.part, place.rename(chunks)) for place in placed]),
+        changed([(p.part, p.rename(chunks)) for p in placed]),
         helpers=helpers,
-        root=_root(rooted) if kind.rooted else 0,
+        root=int(rooted.rows[0, rooted.root]) if kind.rooted else 0,
         owner=_owners(at_start or levels, n) if owner in (kind.before, kind.after) else None,
     )
+
+
+def _check(stages: list[list[Schedule]]) -> None:
+    if not stages or not all(stages):
+        raise ScheduleError("`then` needs at least one schedule, and one in every list")
+    for stage in stages:
+        if len({(p.kind.opens, p.kind.closes) for p in stage}) > 1:
+            raise ScheduleError("parts of one stage must all open, all close, or do neither")
+        ranks = np.concatenate([p.rows.ravel() for p in stage])
+        if len(np.unique(ranks)) != len(ranks):
+            raise ScheduleError("parts of one stage are done at the same time, by different ranks")
+
+
+def _place(stages: list[list[Schedule]], n: int, levels: list[_Level]) -> tuple[list[_Placed], int]:
+    """Give every part its piece, its time and its helpers; leaves the open levels in `levels`.
+
+    Parts for the same rows share their helpers: it is the same switch that adds and multicasts.
+    """
+    placed: list[_Placed] = []
+    first_helper: dict[tuple[bytes, int], int] = {}
+    begin = helpers = 0
+    for stage in stages:
+        if stage[0].kind.closes:
+            _mirror(stage, levels.pop(), n)
+        scale = prod(level.size for level in levels)
+        for p in stage:
+            key = (p.rows.tobytes(), p.helpers)
+            if key not in first_helper:
+                first_helper[key] = n + helpers
+                helpers += p.helpers
+            prefix = _enter(p, levels)
+            placed.append(_Placed(p, prefix, scale * p.chunks, begin, first_helper[key]))
+        if stage[0].kind.opens:
+            levels.append(_Level.of(stage, n))
+        begin += max(p.steps for p in stage)
+    return placed, helpers
 
 
 class _Level(NamedTuple):
@@ -100,12 +112,22 @@ class _Level(NamedTuple):
         return cls(stage[0].size, owned, owned.copy())
 
 
-class _Placed:
-    """A part with its place in the whole: the piece each participant works in, and when."""
+class _Placed(NamedTuple):
+    """A part with its place in the whole.
 
-    def __init__(self, part: Schedule, prefix: Ints, chunks: int, begin: int) -> None:
-        self.part, self.prefix, self.chunks, self.begin = part, prefix, chunks, begin
-        self.helper = 0
+    Attributes:
+        part: the schedule.
+        prefix: the piece that each of its participants works in.
+        chunks: chunks that a whole cut as finely as the part would have.
+        begin: its first step.
+        helper: what its first helper is called in the whole.
+    """
+
+    part: Schedule
+    prefix: Ints
+    chunks: int
+    begin: int
+    helper: int
 
     def rename(self, total: int) -> Callable[[Round], Round]:
         """How the whole calls what a round of the part calls by the part's own names."""
@@ -116,24 +138,15 @@ class _Placed:
 
         def rename(r: Round) -> Round:
             r = r.inside(self.part.chunks, total // self.chunks, self.prefix[r.src])
-            return replace(r, src=names(r.src), dst=names(r.dst), begin=(r.begin or 0) + self.begin)
+            return replace(r, src=names(r.src), dst=names(r.dst), begin=r.at + self.begin)
 
         return rename
-
-
-def _root(part: Schedule) -> int:
-    return int(part.rows[0, part.root])
 
 
 def _open_from_the_start(stages: list[list[Schedule]], n: int) -> list[_Level]:
     """The levels that closes without an open of their own imply, outermost first."""
     depth, unmatched = 0, []
     for stage in stages:
-        if len({(p.kind.opens, p.kind.closes) for p in stage}) > 1:
-            raise ScheduleError("parts of one stage must all open, all close, or do neither")
-        ranks = np.concatenate([p.rows.ravel() for p in stage])
-        if len(np.unique(ranks)) != len(ranks):
-            raise ScheduleError("parts of one stage are done at the same time, by different ranks")
         if stage[0].kind.opens:
             depth += 1
         elif stage[0].kind.closes and depth:
@@ -143,8 +156,10 @@ def _open_from_the_start(stages: list[list[Schedule]], n: int) -> list[_Level]:
     return unmatched[::-1]
 
 
-def _prefix(part: Schedule, levels: list[_Level]) -> Ints:
-    """The piece each participant of the part works in: one for all ranks of a row.
+def _enter(part: Schedule, levels: list[_Level]) -> Ints:
+    """Let the part's rows into the open levels: the piece each participant works in.
+
+    One for all ranks of a row.
 
     A rank that owns nothing yet (it was not in the group that opened the level) works in the
     piece of its row.

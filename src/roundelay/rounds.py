@@ -109,6 +109,16 @@ class Round:
         return int(np.max(self.start)) + self.times
 
     @property
+    def at(self) -> int:
+        """The step of the schedule at which it begins, once it stands in one."""
+        return self.begin or 0
+
+    @property
+    def end(self) -> int:
+        """The step of the schedule after its last."""
+        return self.at + self.length
+
+    @property
     def nbytes(self) -> int:
         """Bytes of memory its arrays take."""
         fields = (self.src, self.dst, self.chunk, self.op, self.count, self.start)

@@ -128,7 +128,7 @@ class Schedule:
                 except ScheduleError as error:
                     raise ScheduleError(f"round {number}, {error}") from None
                 r = replace(r, begin=end) if r.begin is None else r
-                end = max(end, (r.begin or 0) + r.length)
+                end = max(end, r.end)
                 yield r
 
     def __iter__(self) -> Iterator[Round]:
@@ -155,7 +155,7 @@ class Schedule:
     @cached_property
     def steps(self) -> int:
         """Steps from the first move to the last, where every move takes one."""
-        return max(((r.begin or 0) + r.length for r in self), default=0)
+        return max((r.end for r in self), default=0)
 
     @property
     def nbytes(self) -> int:
@@ -167,9 +167,9 @@ class Schedule:
         """Whether some round begins before one that stands before it has ended."""
         end = 0
         for r in self:
-            if (r.begin or 0) < end:
+            if r.at < end:
                 return True
-            end = (r.begin or 0) + r.length
+            end = r.end
         return False
 
     def whole(self) -> Schedule:
@@ -241,7 +241,7 @@ class Schedule:
                     mine.append(
                         HalfMoves(number, write, int(peers[i]), int(r.chunk[i]), op, count,
                                   r.stride, r.times, r.shift, start, r.unit, r.wrap,
-                                  r.begin or 0)
+                                  r.at)
                     )  # fmt: skip
         return mine
 

@@ -56,7 +56,7 @@ class Step(NamedTuple):
 
 def steps_of(r: Round, number: int, chunks: int, columns: Ints | None) -> Iterator[Step]:
     """The steps of a round: all its moves, or only those of the chunks `columns`, which rise."""
-    begin = r.begin or 0
+    begin = r.at
     distinct = bool(np.bincount(r.dst).max() == 1)
     width = chunks if columns is None else len(columns)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import reduce as fold
 from math import lcm
 from types import MappingProxyType
 from typing import Any, Final
@@ -95,7 +94,7 @@ def split(*parts: Schedule) -> Schedule:
         raise ScheduleError("`split` needs parts of one collective over the same ranks and root")
     if owner in (first.kind.before, first.kind.after) or first.kind.pieces:
         raise ScheduleError(f"`split` cannot divide {first.collective}: its pieces have owners")
-    share = fold(lcm, (p.chunks for p in parts))
+    share = lcm(*(p.chunks for p in parts))
 
     def beside(i: int, p: Schedule) -> Callable[[Round], Round]:
         return lambda r: r.inside(p.chunks, share // p.chunks, i)
@@ -147,7 +146,7 @@ def reverse(schedule: Schedule) -> Schedule:
             op=op,
             start=last - r.start,
             shift=-r.shift,
-            begin=steps - (r.begin or 0) - r.length,
+            begin=steps - r.end,
         )
 
     def backwards() -> Iterator[Round]:

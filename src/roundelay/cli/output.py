@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
+
+from ..show.columns import pad, width
 
 
 def emit(value: Any, as_json: str | None, table: Callable[[], str]) -> None:
@@ -40,22 +41,14 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: str = "") -
     lines = [list(head), *map(list, rows)]
     wide = [max(width(line[i]) for line in lines) for i in range(len(head))]
 
-    def cell(i: int, text: str) -> str:
-        pad = " " * (wide[i] - width(text))
-        return pad + text if chr(ord("a") + i) in right else text + pad
-
-    out = ["  ".join(cell(i, text) for i, text in enumerate(line)).rstrip() for line in lines]
+    left = [chr(ord("a") + i) in right for i in range(len(head))]
+    out = ["  ".join(map(pad, line, wide, left)).rstrip() for line in lines]
     return "\n".join([out[0], "  ".join("-" * w for w in wide), *out[1:]])
 
 
 def figure(value: Any) -> str:
     """A number for people: four digits, or all digits of a larger one before the point."""
     return f"{float(value):,.0f}" if abs(value) >= 1000 else f"{float(value):.4g}"
-
-
-def width(text: str) -> int:
-    """Columns the text takes on a terminal."""
-    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def on_terminal() -> bool:

@@ -13,13 +13,18 @@ from typing import Any, Final
 from ..errors import RoundelayError
 from ..i18n import message, translator
 from ..schedule import Schedule
-from .frames import Frame, frames
-from .moves import Move
-from .svg import svg
-from .text import text
+from .frames import Frame, Move, frames
+from .panels import Panels
+from .spacetime import Spacetime
+from .text import show
 from .words import name
 
-__all__ = ["Frame", "Move", "frames", "html", "show", "steps", "svg", "text"]
+__all__ = ["Frame", "Move", "frames", "html", "show", "steps", "svg"]
+
+MOST_RANKS: Final = 64
+"""Ranks up to which a schedule is drawn."""
+IN_FULL: Final = 16
+"""Ranks, pieces and steps up to which every place is drawn; above, who sends to whom."""
 
 SMALL: Final = (("ranks", 16), ("chunks", 256), ("helpers", 16))
 """What a schedule has at most to be drawn unasked, in a notebook."""
@@ -27,14 +32,26 @@ SMALL_ROUNDS: Final = 1000
 SMALL_MOVES: Final = 4000
 
 
-def show(schedule: Schedule, *, lang: str = "en") -> str:
-    """The schedule as text for a terminal: what every step does, and who holds what after it.
+def svg(schedule: Schedule, lang: str = "en") -> str:
+    """The schedule as a self-contained SVG.
+
+    Up to 16 ranks, pieces and steps, every step has a panel that shows what each rank holds of
+    each piece, with arrows from panel to panel. Above, a diagram of ranks and steps.
 
     Raises:
-        RoundelayError: the schedule is too large to show, or there is no such language.
+        RoundelayError: the schedule is too large to draw, or there is no such language.
         ScheduleError: the schedule is illegal.
     """
-    return text(schedule, lang)
+    tell = translator(lang)
+    if schedule.ranks > MOST_RANKS:
+        raise RoundelayError(
+            f"{schedule.ranks:,} ranks are too many for a picture; at most {MOST_RANKS} can be "
+            "drawn: try a smaller n, such as -n 8, or show it as text"
+        )
+    seen = frames(schedule)
+    if max(schedule.ranks, schedule.chunks, schedule.steps, schedule.helpers) <= IN_FULL:
+        return Panels(schedule, seen, tell).svg()
+    return Spacetime(schedule, seen, tell).svg()
 
 
 def steps(schedule: Schedule, lang: str = "en") -> list[dict[str, Any]]:

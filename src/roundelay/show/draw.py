@@ -1,11 +1,21 @@
-"""Shapes, colours and text of an SVG picture, as strings."""
+"""Shapes, colours and text of an SVG picture, as strings, and the frame of a picture."""
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterable
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from html import escape
-from typing import Final
+from typing import ClassVar, Final
+
+from ..i18n import Translate
+from ..schedule import Schedule
+from . import words
+from .columns import width as columns
+from .frames import Frame
+
+WIDTH: Final = 1320.0
+"""Width that a picture keeps within, if it can."""
 
 PALETTE: Final = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#9A8700")
 """Okabe and Ito's colours, told apart by colour-blind readers too; the yellow darkened to be
@@ -15,6 +25,8 @@ MARGIN: Final = 24.0
 """Between the picture's edge and what is in it."""
 HEAD: Final = 6.0
 """Length of an arrow's head."""
+BREAK: Final = re.compile("(?:(?<=[ ⺀-￯])|(?=[⺀-￯]))(?![，。；：、）！？])")
+"""Where a line may be broken: at spaces and wide characters, not before what closes."""
 
 STYLE: Final = """
 .rl-card{fill:#fff;stroke:#d0d7de}
@@ -90,14 +102,14 @@ def leading(size: float) -> float:
 
 def measure(text: str, size: float) -> float:
     """About how wide the text is, in the fonts it may be shown in."""
-    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    wide = columns(text) - len(text)
     return size * (wide + 0.54 * (len(text) - wide))
 
 
 def wrapped(text: str, width: float, size: float) -> list[str]:
     """The text in lines of at most `width`, broken at spaces and between wide characters."""
     lines, line = [], ""
-    for part in _parts(text):
+    for part in BREAK.split(text):
         if line and measure((line + part).rstrip(), size) > width:
             lines.append(line.rstrip())
             line = ""
@@ -151,47 +163,70 @@ def legend(y: float, keys: Iterable[tuple[tuple[str, float], str]]) -> tuple[str
     return parts, x - 24
 
 
-def page(
-    size: tuple[float, float], title: str, subtitle: str, description: str, body: Iterable[str]
-) -> str:
-    """The whole picture, on a card of its own so that it can be read on any background."""
-    width, height = size
-    box = f'width="{num(width)}" height="{num(height)}" viewBox="0 0 {num(width)} {num(height)}"'
-    card = tag("rect", x=0.5, y=0.5, width=width - 1, height=height - 1, rx=10, class_="rl-card")
-    inside = "\n".join(
-        [
-            card,
-            label(MARGIN, 30, title, 17, font_weight="bold"),
-            label(MARGIN, 54, subtitle, 12, look="rl-soft"),
-            *body,
-        ]
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(title)}" {box}>\n'
-        f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>\n"
-        f"<style>{STYLE}</style>\n{inside}\n</svg>\n"
-    )
+class Picture(ABC):
+    """A schedule's picture: title, purpose and legend above what is drawn, the outcome below."""
+
+    name_gap: ClassVar[float]
+    """Between the longest name of a rank or switch and what is drawn."""
+    colours: ClassVar[tuple[str, str]]
+    """Of moves that are copied, and of those that are added, in the legend."""
+
+    def __init__(self, schedule: Schedule, seen: list[Frame], tell: Translate):
+        self.schedule, self.seen, self.tell = schedule, seen, tell
+        self.names = words.places(schedule, tell)
+        self.left = MARGIN + max(measure(name, 12) for name in self.names) + self.name_gap
+
+    @abstractmethod
+    def drawn(self, right: float) -> tuple[list[str], float]:
+        """What is drawn in between, and where it ends."""
+
+    @abstractmethod
+    def right(self) -> float:
+        """Right end of what is drawn."""
+
+    @abstractmethod
+    def told(self) -> list[str]:
+        """What happens, for who cannot see the picture."""
+
+    def keys(self) -> Iterator[tuple[tuple[str, float], str]]:
+        """The signs in the picture with their widths, and what they mean."""
+        for add in sorted({move.add for frame in self.seen for move in frame.moves}, reverse=True):
+            said = self.tell("is added") if add else self.tell("is copied")
+            yield sample(self.colours[add], add), said
+
+    def svg(self) -> str:
+        """The whole, on a card of its own so that it can be read on any background."""
+        title, aim, closing = (
+            said.tell(self.tell)
+            for said in (
+                words.title(self.schedule),
+                words.purpose(self.schedule),
+                words.outcome(self.schedule, self.seen[-1].counts),
+            )
+        )
+        legends, right = legend(80, self.keys())
+        right = max(right, MARGIN + measure(title, 18), self.right())
+        drawn, end = self.drawn(right)
+        width, height = num(right + MARGIN), num(end + 26)
+        inside = "\n".join(
+            [
+                tag("rect", x=0.5, y=0.5, width=right + MARGIN - 1, height=end + 25, rx=10,
+                    class_="rl-card"),
+                label(MARGIN, 30, title, 17, font_weight="bold"),
+                label(MARGIN, 54, aim, 12, look="rl-soft"),
+                legends,
+                *drawn,
+                label(MARGIN, end, closing, 12, font_weight="bold"),
+            ]
+        )  # fmt: skip
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(title)}" '
+            f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">\n'
+            f"<title>{escape(title)}</title>\n"
+            f"<desc>{escape(' '.join([*self.told(), closing]))}</desc>\n"
+            f"<style>{STYLE}</style>\n{inside}\n</svg>\n"
+        )
 
 
 def _value(value: str | float) -> str:
     return escape(value) if isinstance(value, str) else num(value)
-
-
-def _parts(text: str) -> list[str]:
-    """The smallest parts that a line may be broken between."""
-    parts: list[str] = []
-    for c in text:
-        wide = unicodedata.east_asian_width(c) in "WF"
-        closing = c in "，。；：、）！？"
-        new = not parts or parts[-1].endswith(" ") or wide or _ends_wide(parts[-1])
-        if new and not closing and parts:
-            parts.append(c)
-        elif parts:
-            parts[-1] += c
-        else:
-            parts.append(c)
-    return parts
-
-
-def _ends_wide(part: str) -> bool:
-    return unicodedata.east_asian_width(part[-1]) in "WF"

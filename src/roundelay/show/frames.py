@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..collectives import Bools
 from ..errors import RoundelayError
 from ..i18n import Message, message
-from ..schedule import Schedule, apply, occupy
-from .moves import Move, merged
+from ..schedule import REDUCE, Schedule, Step, apply, occupy
 from .sentences import what_happens, what_it_brings
-
-Counts = npt.NDArray[np.uint8]
+from .words import Counts, contributors
 
 MOVES_LIMIT: Final = 200_000
 """Chunk moves up to which a schedule is shown."""
@@ -25,6 +23,15 @@ STEPS_LIMIT: Final = 10_000
 """Steps up to which a schedule is shown."""
 CELLS_LIMIT: Final = 5 * 10**7
 """Places times contributors times states, up to which a schedule is shown."""
+
+
+class Move(NamedTuple):
+    """What one rank (or helper) sends another in a step, to be added or to be copied."""
+
+    src: int
+    dst: int
+    chunks: list[int]
+    add: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +81,14 @@ def frames(schedule: Schedule) -> list[Frame]:
     """The state before the schedule, and the one after each of its steps.
 
     Raises:
-        RoundelayError: the schedule is too large to show, or is one for `groups` of ranks.
+        RoundelayError: the schedule is too large to show, or is a part, for rows of ranks.
         ScheduleError: a step reads or adds to a place that holds nothing, or copies into one
             that it has already written.
     """
-    _refuse_what_cannot_be_shown(schedule)
-    wanted, counts = contributors(schedule), _start(schedule)
+    _refuse_what_cannot_be_shown(schedule.whole())
+    n, wanted = schedule.ranks, contributors(schedule)
+    counts = np.zeros((n + schedule.helpers, schedule.chunks, n), np.uint8)
+    counts[np.arange(n), :, np.arange(n)] = wanted.T
     complete = (counts == wanted).all(axis=-1)
     unchanged = np.zeros_like(complete)
     seen = [Frame(0, (), counts.copy(), complete, unchanged, message("The start."), None)]
@@ -90,7 +99,7 @@ def frames(schedule: Schedule) -> list[Frame]:
         for step in steps.get(at, ()):
             occupy(step, held)
             apply(step, counts, _add)
-        seen.append(_after(schedule, seen[-1], merged(steps.get(at, ())), counts, wanted))
+        seen.append(_after(schedule, seen[-1], _merged(steps.get(at, ())), counts, wanted))
     return seen
 
 
@@ -100,28 +109,20 @@ def _after(
     complete = (counts == wanted).all(axis=-1)
     changed = (counts != before.counts).any(axis=-1)
     grown = (counts > 0).sum(axis=-1)[changed & ~complete]
-    return Frame(
-        before.step + 1,
-        moves,
-        counts.copy(),
-        complete,
-        changed,
-        what_happens(schedule, moves, before.complete),
-        what_it_brings(schedule, before.complete, complete, grown),
-    )
+    action = what_happens(schedule, moves, before.complete)
+    progress = what_it_brings(schedule, before.complete, complete, grown)
+    return Frame(before.step + 1, moves, counts.copy(), complete, changed, action, progress)
 
 
-def contributors(schedule: Schedule) -> Bools:
-    """Whose contributions the total of a chunk is made of: shape (chunks, ranks)."""
-    return schedule.before()[: schedule.ranks].T
-
-
-def _start(schedule: Schedule) -> Counts:
-    rank = np.arange(schedule.ranks)
-    shape = (schedule.ranks + schedule.helpers, schedule.chunks, schedule.ranks)
-    counts = np.zeros(shape, np.uint8)
-    counts[rank, :, rank] = contributors(schedule).T
-    return counts
+def _merged(steps: Iterable[Step]) -> tuple[Move, ...]:
+    """The moves of some steps in listed order, one for each source, destination and kind."""
+    found: dict[tuple[int, int, bool], list[int]] = {}
+    for step in steps:
+        add = np.broadcast_to(np.equal(step.op, REDUCE), step.src.shape)
+        rows = (step.src.tolist(), step.dst.tolist(), add.tolist(), step.col.tolist())
+        for src, dst, adds, chunk in zip(*rows, strict=True):
+            found.setdefault((src, dst, adds), []).append(chunk)
+    return tuple(Move(src, dst, sorted(c), add) for (src, dst, add), c in found.items())
 
 
 def _add(a: Any, b: Any) -> Any:
@@ -129,22 +130,17 @@ def _add(a: Any, b: Any) -> Any:
 
 
 def _refuse_what_cannot_be_shown(schedule: Schedule) -> None:
-    if schedule.groups is not None:
-        raise RoundelayError(
-            f"a schedule for {len(schedule.groups)} groups of ranks; expected one over all "
-            "ranks: make it a part of one with `then`"
-        )
+    """Raises where there is too much; what takes long to count comes last."""
     places = (schedule.ranks + schedule.helpers) * schedule.chunks * schedule.ranks
-    _refuse_above(schedule, places, CELLS_LIMIT, "contributions to follow")
-    _refuse_above(schedule, schedule.expanded(), MOVES_LIMIT, "moves")
-    _refuse_above(schedule, schedule.steps, STEPS_LIMIT, "steps")
-    states = schedule.steps + 1
-    _refuse_above(schedule, places * states, CELLS_LIMIT, "contributions to follow")
-
-
-def _refuse_above(schedule: Schedule, found: int, limit: int, what: str) -> None:
-    if found > limit:
-        raise RoundelayError(
-            f"{schedule.collective}/{schedule.name or '?'} over {schedule.ranks:,} ranks has "
-            f"{found:,} {what}; at most {limit:,} can be shown: try a smaller n, such as -n 8"
-        )
+    counts: tuple[tuple[str, Callable[[], int], int], ...] = (
+        ("contributions to follow", lambda: places, CELLS_LIMIT),
+        ("moves", schedule.expanded, MOVES_LIMIT),
+        ("steps", lambda: schedule.steps, STEPS_LIMIT),
+        ("contributions to follow", lambda: places * (schedule.steps + 1), CELLS_LIMIT),
+    )
+    for what, count, limit in counts:
+        if (found := count()) > limit:
+            raise RoundelayError(
+                f"{schedule.collective}/{schedule.name or '?'} over {schedule.ranks:,} ranks has "
+                f"{found:,} {what}; at most {limit:,} can be shown: try a smaller n, such as -n 8"
+            )

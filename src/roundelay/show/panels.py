@@ -15,25 +15,21 @@ from .draw import (
     HEAD,
     MARGIN,
     PALETTE,
+    WIDTH,
+    Picture,
     arrow,
     label,
     leading,
-    legend,
     measure,
-    page,
     paragraph,
-    sample,
     stroke,
     tag,
     tick,
     titled,
     wrapped,
 )
-from .frames import Frame, contributors
-from .moves import Move, endpoints, named_pieces, piece_name, place_name, spans
+from .frames import Frame, Move
 
-WIDTH: Final = 1320.0
-"""Width up to which panels stand side by side."""
 ROW, ROW_GAP = 30.0, 9.0
 COLUMN_GAP: Final = 11.0
 SENTENCE: Final = 11.0
@@ -50,24 +46,24 @@ class _Line:
     height: float
 
 
-class Panels:
+class Panels(Picture):
     """A panel for every state, rows of ranks and columns of pieces, and the moves between."""
 
+    name_gap = 14
+    colours = (PALETTE[0], PALETTE[0])
+
     def __init__(self, schedule: Schedule, seen: list[Frame], tell: Translate):
-        self.schedule, self.seen, self.tell = schedule, seen, tell
-        self.wanted = contributors(schedule).sum(axis=1).tolist()
-        self.ticks = [words.ticks(schedule, frame) for frame in seen]
-        self.places = schedule.ranks + schedule.helpers
-        names = [place_name(schedule, p, tell) for p in range(self.places)]
-        self.left = MARGIN + max(measure(name, 12) for name in names) + 14
-        self.names = names
-        self.pieces = [piece_name(schedule, c) for c in range(schedule.chunks)]
+        super().__init__(schedule, seen, tell)
+        self.wanted = words.contributors(schedule).sum(axis=1).tolist()
+        self.ticks = [words.ticks(schedule, frame.complete) for frame in seen]
+        self.pieces = [words.piece_name(schedule, c) for c in range(schedule.chunks)]
         longest = f"{schedule.ranks}/{schedule.ranks}" if schedule.kind.sums else self.pieces[-1]
         self.size = 11.0 if schedule.chunks <= 5 else 9.0
         self.cell = max(26.0, measure(longest, self.size) + 10)
         self.panel = schedule.chunks * (self.cell + COLUMN_GAP) - COLUMN_GAP
         self.gap = max(60.0 + 4 * schedule.ranks, 210 - self.panel)
-        self.grid = self.y(self.places - 1) + ROW
+        self.grid = self.y(len(self.names) - 1) + ROW
+        self.lines = list(self._lines(104))
 
     def x(self, panel: int, chunk: int) -> float:
         """Left edge of a cell, from the left of the picture."""
@@ -81,21 +77,18 @@ class Panels:
         """Height at which the moves of a chunk run along a row, from the top of the grid."""
         return self.y(place) + ROW * (0.16 + 0.68 * (chunk + 0.5) / self.schedule.chunks)
 
-    def picture(self) -> str:
-        """The SVG."""
-        tell = self.tell
-        title = words.title(self.schedule).tell(tell)
-        legends, right = legend(80, self._keys())
-        lines = list(self._lines(104))
-        panels = max(line.last - line.first for line in lines)
-        right = max(right, MARGIN + measure(title, 18), self.x(panels, 0) + self.panel)
-        end = lines[-1].top + lines[-1].height
-        closing = words.outcome(self.schedule, self.seen[-1]).tell(tell)
-        told = [f"{frame.step}. {frame.sentence.tell(tell)}" for frame in self.seen[1:]]
-        body = [legends, *(part for line in lines for part in self._line(line))]
-        body.append(label(MARGIN, end + 2, closing, 12, font_weight="bold"))
-        aim = words.purpose(self.schedule).tell(tell)
-        return page((right + MARGIN, end + 28), title, aim, " ".join([*told, closing]), body)
+    def right(self) -> float:
+        """Right end of the longest line of panels."""
+        return self.x(max(line.last - line.first for line in self.lines), 0) + self.panel
+
+    def drawn(self, right: float) -> tuple[list[str], float]:
+        """All lines of panels."""
+        end = self.lines[-1].top + self.lines[-1].height + 2
+        return [part for line in self.lines for part in self._line(line)], end
+
+    def told(self) -> list[str]:
+        """Every step by itself."""
+        return [f"{frame.step}. {frame.sentence.tell(self.tell)}" for frame in self.seen[1:]]
 
     def _lines(self, top: float) -> Iterator[_Line]:
         """The lines of panels, filled evenly; a line begins with the state the last ended in."""
@@ -119,11 +112,10 @@ class Panels:
             return action, []
         return action, wrapped(frame.progress.tell(self.tell), width, SENTENCE)
 
-    def _keys(self) -> Iterator[tuple[tuple[str, float], str]]:
-        """What the signs in the picture mean."""
+    def keys(self) -> Iterator[tuple[tuple[str, float], str]]:
+        """Moves, finished cells, and cells that hold a part."""
+        yield from super().keys()
         tell, sums = self.tell, self.schedule.kind.sums
-        for add in sorted({move.add for frame in self.seen for move in frame.moves}, reverse=True):
-            yield sample(PALETTE[0], add), tell("is added") if add else tell("is copied")
         box: dict[str, str | float] = {"width": 16, "y": -8, "rx": 3}
         if any(done.any() for done in self.ticks):
             done = tag("rect", **box, height=16, class_="rl-done") + tick(8, 0, 0.8)
@@ -179,7 +171,7 @@ class Panels:
         for chunk, piece in enumerate(self.pieces if len(self.pieces) > 1 else ()):
             yield label(self.x(panel, chunk) + self.cell / 2, grid - 14, piece, 11, "middle",
                         look="rl-soft")  # fmt: skip
-        for place in range(self.places):
+        for place in range(len(self.names)):
             for chunk in range(self.schedule.chunks):
                 y = grid + self.y(place)
                 yield self._cell(frame, place, chunk, self.x(panel, chunk), y)
@@ -219,7 +211,7 @@ class Panels:
         where = {"place": self.names[place], "piece": self.pieces[chunk]}
         if not ranks:
             return message("{place}, piece {piece}: nothing", **where).tell(self.tell)
-        return message("{place}, piece {piece}: from rank {ranks}", ranks=spans(ranks),
+        return message("{place}, piece {piece}: from rank {ranks}", ranks=words.spans(ranks),
                        **where).tell(self.tell)  # fmt: skip
 
     def _move(self, move: Move, panel: int, grid: float) -> str:
@@ -237,13 +229,7 @@ class Panels:
             )
             parts += stroke(line, _colour(chunk), thick, move.add)
             parts += tag("path", d=head, fill=_colour(chunk))
-        act = self.tell("add") if move.add else self.tell("copy")
-        said = (
-            endpoints(self.schedule, move, self.tell),
-            named_pieces(self.schedule, move.chunks, self.tell),
-            act,
-        )
-        return titled("  ".join(said), parts)
+        return titled("  ".join(words.move(self.schedule, *move, self.tell)), parts)
 
 
 def _colour(chunk: int) -> str:

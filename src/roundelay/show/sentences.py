@@ -1,19 +1,53 @@
-"""What happens in a step and what it brings, in words, read off the moves and states alone."""
+"""What happens in a step and what it brings, in words, read off the moves and states alone.
+
+A route names both ends of a step's moves, in a phrase for the senders and one for the receivers;
+the first that fits is taken. Routes know nothing of algorithms, so they speak as well of a
+schedule nobody has named.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from ..collectives import Bools, Ints, everyone
-from ..i18n import Message, message
+from ..i18n import Message, Translate, message
 from ..schedule import Schedule
-from .moves import Move
-from .patterns import Pair, Traffic, recognise
+from .words import needed, place, shortened, spans
+
+if TYPE_CHECKING:
+    from .frames import Move
+
+Pairs = Mapping[tuple[int, int], list[int]]
+"""(source, destination) to the chunks that go there; switches count on from the last rank."""
+Route = tuple[Message, Message]
+
+SEAM: Final = re.compile("(?<=[一-鿿])(?=[a-z0-9])|(?<=[a-z0-9])(?=[一-鿿])")
+"""Where a Chinese character meets a Latin one."""
+NEIGHBOURS: Final = (
+    message("its right neighbour"),
+    message("its left neighbour"),
+    message("each of its two neighbours"),
+)
 
 
-def what_happens(schedule: Schedule, moves: tuple[Move, ...], complete: Bools) -> Message:
+class Sentence(Message):
+    """A message put together from phrases: English begins with a capital, Chinese has no seams."""
+
+    __slots__ = ()
+
+    def tell(self, translate: Translate) -> str:
+        """The text in the language of `translate`."""
+        said = super().tell(translate)
+        english = translate(self.text) == self.text
+        return said[0].upper() + said[1:] if english else SEAM.sub(" ", said)
+
+
+def what_happens(schedule: Schedule, moves: Sequence[Move], complete: Bools) -> Message:
     """What happens in a step, for a reader who is new to it.
 
     Args:
@@ -21,24 +55,23 @@ def what_happens(schedule: Schedule, moves: tuple[Move, ...], complete: Bools) -
         moves: the step's moves.
         complete: which places hold the total before the step: (participants, chunks).
     """
-    pairs: dict[Pair, list[int]] = {}
+    if not moves:
+        return message("Nothing moves.")
+    pairs: dict[tuple[int, int], list[int]] = {}
     for move in moves:
         if move.src != move.dst:
             pairs.setdefault((move.src, move.dst), []).extend(move.chunks)
-    if not moves:
-        return message("Nothing moves.")
     if not pairs:
         return message("Ranks only move data within themselves.")
-    several = min(map(len, pairs.values())) < schedule.chunks and max(map(len, pairs.values())) > 1
+    n = schedule.ranks
+    routes = ROUTES if max(map(max, pairs)) < n else (_fan, _anything)
+    who, to = next(found for route in routes if (found := route(n, pairs)))
     finished = schedule.kind.sums and all(complete[m.src, m.chunks].all() for m in moves)
-    plain = _what(schedule, pairs, finished)
-    words = {
-        "what": _different(pairs, finished) or plain,
-        "plain": plain,
-        "who": _who(moves, several, into_switch=all(b >= schedule.ranks for _, b in pairs)),
-        "fate": _fate(moves),
-    }
-    return recognise(Traffic(schedule.ranks, pairs, words))
+    words = {"who": who, "what": _what(schedule, pairs, finished), "to": to,
+             "fate": _fate(schedule, pairs, moves)}  # fmt: skip
+    if to in NEIGHBOURS:
+        return Sentence(*message("{who} passes {what} to {to}, {fate}.", **words))
+    return Sentence(*message("{who} sends {what} to {to}, {fate}.", **words))
 
 
 def what_it_brings(
@@ -52,15 +85,15 @@ def what_it_brings(
         complete: which places hold it now.
         grown: number of contributions in every changed place that holds no total yet.
     """
-    need = schedule.after()[: schedule.ranks]
+    need, sums = needed(schedule), schedule.kind.sums
     done = need & complete[: schedule.ranks]
-    if done.sum() <= (need & before[: schedule.ranks]).sum():
+    k, m = int(done.sum()), int(need.sum())
+    if k <= (need & before[: schedule.ranks]).sum():
         return _half_way(schedule, (complete.any(axis=0) & ~before.any(axis=0)).any(), grown)
-    if done.sum() == need.sum():
+    if k == m:
         return message("Now everything is where it belongs.")
     has, wants = done.sum(axis=1), need.sum(axis=1)
-    sums = schedule.kind.sums
-    if len(set(has.tolist())) == len(set(wants.tolist())) == 1:
+    if np.ptp(has) == np.ptp(wants) == 0:
         both = {"k": int(has[0]), "m": int(wants[0])}
         if sums:
             return message("Every rank now has {k} of its {m} pieces finished.", **both)
@@ -68,10 +101,9 @@ def what_it_brings(
     full = int(((has == wants) & (wants > 0)).sum())
     if full and schedule.kind.after is everyone:
         return message("Ranks that now have everything they need: {k} of {n}.", k=full, n=len(has))
-    both = {"k": int(done.sum()), "m": int(need.sum())}
     if sums:
-        return message("Pieces that are finished where they are needed: {k} of {m}.", **both)
-    return message("Pieces that are where they are needed: {k} of {m}.", **both)
+        return message("Pieces that are finished where they are needed: {k} of {m}.", k=k, m=m)
+    return message("Pieces that are where they are needed: {k} of {m}.", k=k, m=m)
 
 
 def _half_way(schedule: Schedule, elsewhere: np.bool_, grown: Ints) -> Message | None:
@@ -89,58 +121,152 @@ def _half_way(schedule: Schedule, elsewhere: np.bool_, grown: Ints) -> Message |
                    low=low, high=high, n=n)  # fmt: skip
 
 
-def _what(schedule: Schedule, pairs: Mapping[Pair, list[int]], finished: bool) -> Message:
+def _what(schedule: Schedule, pairs: Pairs, finished: bool) -> Message:
     """What goes from one place to another."""
     sizes = [len(chunks) for chunks in pairs.values()]
-    low, high = min(sizes), max(sizes)
-    if low == schedule.chunks:
+    k, high = min(sizes), max(sizes)
+    if k == schedule.chunks:
         if not schedule.kind.sums:
             return message("all the data")
         return message("the finished total") if finished else message("all its data")
-    if high == 1:
-        return message("one finished piece") if finished else message("one piece")
-    if low == high:
-        return message("{k} finished pieces", k=low) if finished else message("{k} pieces", k=low)
+    if k < high:
+        return message("{low} to {high} pieces", low=k, high=high)
+    if min(Counter(a for a, _ in pairs).values()) > 1 and not _repeats(pairs):
+        return message("a different piece") if k == 1 else message("{k} different pieces", k=k)
     if finished:
-        return message("{low} to {high} finished pieces", low=low, high=high)
-    return message("{low} to {high} pieces", low=low, high=high)
+        return message("one finished piece") if k == 1 else message("{k} finished pieces", k=k)
+    return message("one piece") if k == 1 else message("{k} pieces", k=k)
 
 
-def _different(pairs: Mapping[Pair, list[int]], finished: bool) -> Message | None:
-    """What goes to each of several, where none of them gets the same."""
+def _repeats(pairs: Pairs) -> bool:
+    """Whether a place sends the same to several."""
     sent = [(a, chunk) for (a, _), chunks in pairs.items() for chunk in chunks]
-    sizes = {len(chunks) for chunks in pairs.values()}
-    several = len(pairs) > len({a for a, _ in pairs})
-    if not several or len(set(sent)) < len(sent) or len(sizes) > 1:
-        return None
-    k = sizes.pop()
-    if k == 1:
-        return message("a different finished piece") if finished else message("a different piece")
-    if finished:
-        return message("{k} different finished pieces", k=k)
-    return message("{k} different pieces", k=k)
+    return len(set(sent)) < len(sent)
 
 
-def _added(moves: tuple[Move, ...]) -> set[bool]:
-    """Whether places are added to; a first arrival that is copied counts as added."""
-    adds = {(m.dst, c): False for m in moves for c in m.chunks}
-    adds.update({(m.dst, c): True for m in moves if m.add for c in m.chunks})
-    return set(adds.values())
-
-
-def _who(moves: tuple[Move, ...], several: bool, into_switch: bool) -> Message:
-    added = _added(moves)
-    if len(added) > 1:
+def _fate(schedule: Schedule, pairs: Pairs, moves: Sequence[Move]) -> Message:
+    """What becomes of what is sent; a first arrival that is copied counts as added."""
+    if min(pairs)[0] >= schedule.ranks and _repeats(pairs):
+        return message("in one multicast")
+    added = {(m.dst, c) for m in moves for c in m.chunks if m.add}
+    if added and added < {(m.dst, c) for m in moves for c in m.chunks}:
         return message("some of it is added, some copied")
-    if True in added:
-        if into_switch:
-            return message("which adds them") if several else message("which adds it")
-        return message("who adds them") if several else message("who adds it")
-    return message("which keeps a copy") if into_switch else message("who keeps a copy")
+    sizes = [len(chunks) for chunks in pairs.values()]
+    several = min(sizes) < schedule.chunks and max(sizes) > 1
+    if all(b >= schedule.ranks for _, b in pairs):
+        if not added:
+            return message("which keeps a copy")
+        return message("which adds them") if several else message("which adds it")
+    if not added:
+        return message("who keeps a copy")
+    return message("who adds them") if several else message("who adds it")
 
 
-def _fate(moves: tuple[Move, ...]) -> Message:
-    added = _added(moves)
-    if len(added) > 1:
-        return message("some added, some copied")
-    return message("to be added") if True in added else message("to be copied")
+def _ends(n: int, ends: set[int], but: Iterable[int] = ()) -> Message:
+    """Some places: ``every rank``, ``rank 3``, ``each of 4 ranks``, ``switch 0`` ..."""
+    k = len(ends)
+    if k == 1:
+        return place(n, *ends)
+    if min(ends) >= n:
+        return message("each of {k} switches", k=k)
+    if max(ends) >= n:
+        return message("each of {k} ranks and switches", k=k)
+    if k == n:
+        return message("every rank")
+    if ends.union(but) == set(range(n)):
+        return message("every other rank")
+    return message("each of {k} ranks", k=k)
+
+
+def _exchange(n: int, pairs: Pairs) -> Route | None:
+    """Pairs that send to one another."""
+    out = {a for a, _ in pairs}
+    if len(out) < len(pairs) or any((b, a) not in pairs for a, b in pairs):
+        return None
+    listed = shortened([f"{a}↔{b}" for a, b in sorted(pairs) if a < b])
+    return _ends(n, out), message("its partner ({pairs})", pairs=listed)
+
+
+def _shift(n: int, pairs: Pairs) -> Route | None:
+    """All ranks send equally far round the circle, or do so in groups that do not meet."""
+    if to := _round(range(n), pairs):
+        return message("every rank"), to
+    groups = _groups(pairs)
+    k, first = len(groups[0]), _round(sorted(groups[0]), pairs)
+    if (
+        not first
+        or len(groups) == 1
+        or any(len(g) != k or _round(sorted(g), pairs) != first for g in groups)
+    ):
+        return None
+    return message("in each of {g} groups of {k} ranks, every rank", g=len(groups), k=k), first
+
+
+def _round(ranks: Sequence[int], pairs: Pairs) -> Message | None:
+    """Where all these ranks send to, if it is equally far round the circle of them."""
+    n, number = len(ranks), {rank: i for i, rank in enumerate(ranks)}
+    inside = [(number[a], number[b]) for a, b in pairs if a in number]
+    far = sorted({(b - a) % n for a, b in inside})
+    right, left, both = NEIGHBOURS
+    d = far[0]
+    if len(inside) != n * len(far):
+        return None
+    if len(far) > 1:
+        if len(far) == n - 1:
+            return message("every other rank")
+        return both if far == [1, n - 1] else message("each of {k} other ranks", k=len(far))
+    if d in (1, n - 1):
+        return right if d == 1 else left
+    if 2 * d <= n:
+        return message("the rank {d} further on", d=d)
+    return message("the rank {d} before it", d=n - d)
+
+
+def _groups(pairs: Pairs) -> list[set[int]]:
+    """The groups of places that the pairs connect."""
+    group: dict[int, set[int]] = {}
+    for a, b in pairs:
+        if b not in group.setdefault(a, {a}):
+            joined = group[a] | group.get(b, {b})
+            group.update(dict.fromkeys(joined, joined))
+    return list({id(g): g for g in group.values()}.values())
+
+
+def _fan(n: int, pairs: Pairs) -> Route | None:
+    """Many to one or one to many, once or in several groups."""
+    out, into = {a for a, _ in pairs}, {b for _, b in pairs}
+    if out & into or len(pairs) > max(len(out), len(into)):
+        return None
+    if min(len(out), len(into)) == 1:
+        return _ends(n, out, into), _ends(n, into, out)
+    if min(into) >= n:
+        return _ends(n, out), message("its switch")
+    if len(out) > len(into):
+        return _ends(n, out), message("the leader of its group ({a})", a=spans(sorted(into)))
+    if min(out) >= n:
+        return _ends(n, out), message("all its ranks")
+    if len(into) > len(out):
+        return message("each leader ({a})", a=spans(sorted(out))), message("all its group")
+    return None
+
+
+def _one_each(n: int, pairs: Pairs) -> Route | None:
+    """Nobody sends to two, nobody hears from two."""
+    out, into = {a for a, _ in pairs}, {b for _, b in pairs}
+    if not len(out) == len(into) == len(pairs):
+        return None
+    listed = shortened([f"{a}→{b}" for a, b in sorted(pairs)])
+    return _ends(n, out), message("one other rank ({pairs})", pairs=listed)
+
+
+def _anything(n: int, pairs: Pairs) -> Route:
+    out, into = {a for a, _ in pairs}, {b for _, b in pairs}
+    if len(out) == len(pairs):
+        return _ends(n, out), message("one of {k} others", k=len(into))
+    to = message("one or more of {k} others ({m} transfers)", k=len(into), m=len(pairs))
+    return _ends(n, out), to
+
+
+ROUTES: Final[tuple[Callable[[int, Pairs], Route | None], ...]] = (
+    _exchange, _shift, _fan, _one_each, _anything,
+)  # fmt: skip

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from ..i18n import Translate, message
+from ..i18n import Translate
 from ..schedule import Schedule
 from . import words
 from .draw import (
     MARGIN,
     PALETTE,
+    WIDTH,
+    Picture,
     arrow,
     label,
     leading,
-    legend,
-    measure,
     num,
-    page,
     paragraph,
-    sample,
     tag,
     titled,
     wrapped,
 )
-from .frames import Frame, contributors
-from .moves import place_name
+from .frames import Frame
+from .text import stretches
 
-WIDTH: Final = 1320.0
 PITCHES: Final = (64.0, 190.0)
 """Least and most distance from one state to the next."""
 SIZE: Final = 12.0
@@ -42,17 +38,15 @@ MOST_LINES: Final = 24
 """Lines of what the steps do that stand below the diagram."""
 
 
-def spacetime(schedule: Schedule, seen: list[Frame], tell: Translate) -> str:
+class Spacetime(Picture):
     """A diagram of who sends to whom in which step; how full a dot is says what a rank holds."""
-    return _Diagram(schedule, seen, tell).picture()
 
+    name_gap = 20
+    colours = COLOURS
 
-class _Diagram:
     def __init__(self, schedule: Schedule, seen: list[Frame], tell: Translate):
-        self.schedule, self.seen, self.tell = schedule, seen, tell
-        places = schedule.ranks + schedule.helpers
-        self.names = [place_name(schedule, p, tell) for p in range(places)]
-        self.left = MARGIN + max(measure(name, SIZE) for name in self.names) + 20
+        super().__init__(schedule, seen, tell)
+        places = len(self.names)
         self.row = 22.0 if places <= 24 else 15.0
         self.grid = self.y(places - 1)
         steps = len(seen) - 1
@@ -71,48 +65,40 @@ class _Diagram:
         """Where a rank's line runs; switches stand apart."""
         return place * self.row + (14 if place >= self.schedule.ranks else 0)
 
-    def picture(self) -> str:
-        """The SVG."""
-        tell = self.tell
-        title, aim = (w(self.schedule).tell(tell) for w in (words.title, words.purpose))
-        closing = words.outcome(self.schedule, self.seen[-1]).tell(tell)
-        legends, right = legend(80, self._keys())
-        right = max(right, MARGIN + measure(title, 18), self.x(self.each) + 8, 760)
-        body, top = [legends], 134.0
+    def right(self) -> float:
+        """Right end of a full line, with room for what the steps do below."""
+        return max(self.x(self.each) + 8, 760)
+
+    def drawn(self, right: float) -> tuple[list[str], float]:
+        """The lines of the diagram, and what the steps do."""
+        body: list[str] = []
+        top = 134.0
         for first in range(0, max(len(self.seen) - 1, 1), self.each):
             body += self._line(first, min(first + self.each, len(self.seen) - 1), top)
             top += self.grid + 62
-        told = list(self._told())
-        lines = [line for t in told for line in wrapped(t, right - MARGIN, SIZE)]
+        lines = [line for t in self.told() for line in wrapped(t, right - MARGIN, SIZE)]
         shown = [*lines[:MOST_LINES], *["..."] * (len(lines) > MOST_LINES)]
         body.append(paragraph(MARGIN, top - 24, shown, SIZE))
-        end = top - 12 + len(shown) * leading(SIZE)
-        body.append(label(MARGIN, end, closing, SIZE, font_weight="bold"))
-        return page((right + MARGIN, end + 26), title, aim, " ".join([*told, closing]), body)
+        return body, top - 12 + len(shown) * leading(SIZE)
 
-    def _keys(self) -> Iterator[tuple[tuple[str, float], str]]:
-        tell = self.tell
-        for add in sorted({move.add for frame in self.seen for move in frame.moves}, reverse=True):
-            yield sample(COLOURS[add], add), tell("is added") if add else tell("is copied")
-        half = _dots([(0.0, 0.0)], 0.5)
-        full = _dots([(0.0, 0.0)], 1)
-        yield (
-            (tag("g", half, transform="translate(5 0)"), 10),
-            tell("holds a part of what it needs"),
-        )
-        yield (tag("g", full, transform="translate(5 0)"), 10), tell("holds all it needs, complete")
+    def told(self) -> list[str]:
+        """Steps that do the same taken together."""
 
-    def _told(self) -> Iterator[str]:
-        """What happens, steps that do the same taken together."""
-        for action, run in groupby(self.seen[1:], lambda frame: frame.action.tell(self.tell)):
-            first, *others = run
-            last = others[-1] if others else first
-            which = (
-                message("Steps {a} to {b}: ", a=first.step, b=last.step)
-                if others
-                else message("Step {k}: ", k=first.step)
-            )
-            yield which.tell(self.tell) + action
+        def action(frame: Frame) -> str:
+            return frame.action.tell(self.tell)
+
+        return [
+            which + action(run[0]) for which, run in stretches(self.seen[1:], action, self.tell)
+        ]
+
+    def keys(self) -> Iterator[tuple[tuple[str, float], str]]:
+        """Moves, and dots half full and full."""
+        yield from super().keys()
+        for share, said in (
+            (0.5, self.tell("holds a part of what it needs")),
+            (1, self.tell("holds all it needs, complete")),
+        ):
+            yield (_dots([(5.0, 0.0)], share), 10), said
 
     def _line(self, first: int, last: int, top: float) -> Iterator[str]:
         """The states from `first` to `last`, side by side."""
@@ -125,9 +111,8 @@ class _Diagram:
         for step in range(first + 1, last + 1):
             x = self.x(step - first - 1)
             said = self.seen[step].sentence.tell(self.tell)
-            name = label(
-                x + self.pitch / 2, top - 26, str(step), SIZE, "middle", font_weight="bold"
-            )
+            name = label(x + self.pitch / 2, top - 26, str(step), SIZE, "middle",
+                         font_weight="bold")  # fmt: skip
             yield titled(said, name + "".join(self._moves(self.seen[step], x, top)))
         for step in range(first, last + 1):
             yield from self._states(step, self.x(step - first), top)
@@ -135,17 +120,9 @@ class _Diagram:
     def _moves(self, frame: Frame, x: float, top: float) -> Iterator[str]:
         """All moves of a step, as one path for each kind."""
         for add in (True, False):
-            drawn = [
-                arrow(
-                    x,
-                    top + self.y(move.src),
-                    (x + 6, x + self.pitch - 12),
-                    x + self.pitch - DOT / 2,
-                    top + self.y(move.dst),
-                )
-                for move in frame.moves
-                if move.add == add
-            ]
+            ends = [(move.src, move.dst) for move in frame.moves if move.add == add]
+            turn, right = (x + 6, x + self.pitch - 12), x + self.pitch - DOT / 2
+            drawn = [arrow(x, top + self.y(a), turn, right, top + self.y(b)) for a, b in ends]
             if drawn:
                 lines, heads = ("".join(part) for part in zip(*drawn, strict=True))
                 look = "rl-move" if add else "rl-move rl-copy"
@@ -186,10 +163,7 @@ def _dots(at: list[tuple[float, float]], share: float, boxes: bool = False) -> s
 
 def _shares(schedule: Schedule, seen: list[Frame]) -> list[npt.NDArray[np.float64]]:
     """How much of what it needs every place holds, in eighths; 1 only where all is complete."""
-    need = np.ones((schedule.ranks + schedule.helpers, schedule.chunks), np.bool_)
-    wants = words.needed(schedule)
-    need[: schedule.ranks] = np.where(wants.any(axis=1, keepdims=True), wants, True)
-    wanted = contributors(schedule).sum(axis=1)
+    need, wanted = words.measured(schedule), words.contributors(schedule).sum(axis=1)
     found = []
     for frame in seen:
         held = np.minimum(frame.holds.sum(axis=-1) / wanted, 1)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from ..i18n import Translate, message, translator
 from ..schedule import Schedule
 from . import words
-from .frames import Frame, contributors, frames
-from .moves import endpoints, named_pieces, piece_name, place_name
-from .summary import grouped_moves, progress
+from .columns import pad, width
+from .frames import Frame, Move, frames
 
 MOST_CHUNKS: Final = 16
 """Pieces up to which a step gets a table with one column for each."""
@@ -20,14 +21,16 @@ MOST_ROWS: Final = 32
 """Ranks and switches up to which a step gets a table with one row for each."""
 MOST_MOVES: Final = 64
 """Moves up to which those of a step are listed one by one."""
+MOST_LINES: Final = 6
+"""Lines that the moves of a step take in groups, and then how far the ranks are."""
 WIDEST: Final = 96
 """Columns of the terminal that a table keeps within, if it can."""
 WIDTH: Final = 80
 """Columns that the moves of a step may take side by side."""
 
 
-def text(schedule: Schedule, lang: str = "en") -> str:
-    """The schedule for a terminal: what every step does, and who holds what after it.
+def show(schedule: Schedule, *, lang: str = "en") -> str:
+    """The schedule as text for a terminal: what every step does, and who holds what after it.
 
     Up to 16 pieces and 32 ranks and switches, every step has a table; above, a summary.
 
@@ -42,48 +45,107 @@ def text(schedule: Schedule, lang: str = "en") -> str:
         lines += _in_full(schedule, seen, tell)
     else:
         lines += _in_brief(schedule, seen, tell)
-    lines += ["", words.outcome(schedule, seen[-1]).tell(tell)]
+    lines += ["", words.outcome(schedule, seen[-1].counts).tell(tell)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def stretches(
+    seen: list[Frame], alike: Callable[[Frame], Any], tell: Translate
+) -> Iterator[tuple[str, list[Frame]]]:
+    """States in which `alike` is the same taken together, each with a ``Steps 1 to 3: ``."""
+    for _, run in groupby(seen, alike):
+        states = list(run)
+        a, b = states[0].step, states[-1].step
+        which = message("Step {k}: ", k=a) if a == b else message("Steps {a} to {b}: ", a=a, b=b)
+        yield which.tell(tell), states
 
 
 def _in_full(schedule: Schedule, seen: list[Frame], tell: Translate) -> Iterator[str]:
     """Every step by itself, with its moves and a table."""
     table = _Table(schedule, seen, tell)
     yield from ["", *table.legend(), "", tell("Before the first step"), "", *table.rows(seen[0])]
-    for frame in seen[1:]:
-        step = message("Step {k}: ", k=frame.step).tell(tell)
+    for step, (frame,) in stretches(seen[1:], lambda frame: frame.step, tell):
         yield from ["", step + frame.action.tell(tell)]
         if frame.progress:
-            yield " " * _width(step) + frame.progress.tell(tell)
+            yield " " * width(step) + frame.progress.tell(tell)
         if len(frame.moves) <= MOST_MOVES:
-            yield from ["", *_in_columns(_listed(schedule, frame, tell)), "", *table.rows(frame)]
+            moves = [words.move(schedule, *move, tell) for move in frame.moves]
+            yield from ["", *_in_columns(moves), "", *table.rows(frame)]
         else:
-            yield from ["", *grouped_moves(schedule, frame.moves, tell), "", *table.rows(frame)]
+            yield from ["", *_grouped(schedule, frame.moves, tell), "", *table.rows(frame)]
 
 
 def _in_brief(schedule: Schedule, seen: list[Frame], tell: Translate) -> Iterator[str]:
     """Steps that do the same as one, with their moves in groups."""
 
     def alike(frame: Frame) -> tuple[str, list[str]]:
-        return frame.action.tell(tell), grouped_moves(schedule, frame.moves, tell)
+        return frame.action.tell(tell), _grouped(schedule, frame.moves, tell)
 
     known: list[str] = []
-    for (action, moves), run in groupby(seen[1:], alike):
-        first, *others = run
-        last = others[-1] if others else first
-        which = (
-            message("Steps {a} to {b}: ", a=first.step, b=last.step)
-            if others
-            else message("Step {k}: ", k=first.step)
-        )
-        yield from ["", which.tell(tell) + action, "", *moves]
-        if others:
+    for which, run in stretches(seen[1:], alike, tell):
+        action, moves = alike(run[0])
+        yield from ["", which + action, "", *moves]
+        last = run[-1]
+        if len(run) > 1:
             yield from ["", message("After step {k}:", k=last.step).tell(tell)]
-        reached = progress(schedule, last, tell)
+        reached = _progress(schedule, last, tell)
         if last.progress and reached == known:
             yield "  " + last.progress.tell(tell)
         yield from reached
         known = reached
+
+
+def _grouped(schedule: Schedule, moves: Iterable[Move], tell: Translate) -> list[str]:
+    """The moves by how far they go, how much they carry and what becomes of it."""
+    groups = Counter((_distance(schedule.ranks, m, tell), len(m.chunks), m.add) for m in moves)
+    lines = []
+    for (route, k, add), times in groups.most_common(MOST_LINES):
+        what = message("1 piece") if k == 1 else message("{k} pieces", k=k)
+        often = message("1 move") if times == 1 else message("{k} moves", k=times)
+        act = tell("add") if add else tell("copy")
+        lines.append(f"  {route}  {often.tell(tell)}, {what.tell(tell)}, {act}")
+    rest = sum(groups.values()) - sum(times for _, times in groups.most_common(MOST_LINES))
+    if rest:
+        lines.append("  " + message("and {k} more moves", k=rest).tell(tell))
+    return lines
+
+
+def _distance(n: int, move: Move, tell: Translate) -> str:
+    if move.src >= n and move.dst >= n:
+        return tell("switch -> switch")
+    if move.dst >= n:
+        return tell("rank -> switch")
+    if move.src >= n:
+        return tell("switch -> rank")
+    far = (move.dst - move.src) % n
+    if far == 0:
+        return "r -> r"
+    return f"r -> r + {far}" if 2 * far <= n else f"r -> r - {n - far}"
+
+
+def _progress(schedule: Schedule, frame: Frame, tell: Translate) -> list[str]:
+    """How many pieces are complete on which ranks, of those they need where they need some."""
+    need = words.measured(schedule)[: schedule.ranks]
+    done, of = (need & frame.complete[: schedule.ranks]).sum(axis=1), need.sum(axis=1)
+    states = sorted(set(zip(done.tolist(), of.tolist(), strict=True)))
+    if len(states) > MOST_LINES:
+        least, most = int(done.argmin()), int(done.argmax())
+        said = message("pieces complete: from {low} of {m} (rank {a}) to {high} of {m2} (rank {b})",
+                       low=int(done[least]), m=int(of[least]), a=least,
+                       high=int(done[most]), m2=int(of[most]), b=most)  # fmt: skip
+        return ["  " + said.tell(tell)]
+    lines = []
+    for k, m in states:
+        holders = np.flatnonzero((done == k) & (of == m)).tolist()
+        if len(states) == 1:
+            said = message("every rank: {k} of {m} pieces complete", k=k, m=m)
+        elif len(holders) == 1:
+            said = message("rank {rank}: {k} of {m} pieces complete", rank=holders[0], k=k, m=m)
+        else:
+            said = message("ranks {ranks}: {k} of {m} pieces complete",
+                           ranks=words.spans(holders, most=8), k=k, m=m)  # fmt: skip
+        lines.append("  " + said.tell(tell))
+    return lines
 
 
 class _Table:
@@ -95,12 +157,11 @@ class _Table:
         self.dots = self.sums and schedule.ranks <= 8 and schedule.ranks * schedule.chunks <= 64
         widest = len(f"[{schedule.ranks}/{schedule.ranks}]✓")
         self.narrow = not self.dots and widest * schedule.chunks + 10 > WIDEST
-        self.wanted = contributors(schedule).sum(axis=1).tolist()
+        self.wanted = words.contributors(schedule).sum(axis=1).tolist()
         self.repeats = any(frame.twice.any() for frame in seen)
-        self.ticks = any(words.ticks(schedule, frame).any() for frame in seen)
-        self.columns = [piece_name(schedule, c) for c in range(schedule.chunks)]
-        last = schedule.ranks + schedule.helpers
-        self.names = [place_name(schedule, p, tell) for p in range(last)]
+        self.ticks = any(words.ticks(schedule, frame.complete).any() for frame in seen)
+        self.columns = [words.piece_name(schedule, c) for c in range(schedule.chunks)]
+        self.names = words.places(schedule, tell)
 
     def legend(self) -> list[str]:
         """What the signs in the table mean."""
@@ -123,32 +184,32 @@ class _Table:
             signs.append(("!", tell("some rank's numbers are in the sum more than once")))
         if self.schedule.steps:
             signs.append(("[ ]", tell("changed in this step")))
-        left = max(_width(sign) for sign, _ in signs)
-        return [f"  {_pad(sign, left)}  {meaning}" for sign, meaning in signs]
+        left = max(width(sign) for sign, _ in signs)
+        return [f"  {pad(sign, left)}  {meaning}" for sign, meaning in signs]
 
     def rows(self, frame: Frame) -> list[str]:
         """One line for the pieces' names, then one for every rank and switch."""
         body = self._cells(frame)
         corner = self.tell("piece")
-        left = max(_width(name) for name in [corner, *self.names])
+        left = max(width(name) for name in [corner, *self.names])
         widths = [
-            max(_width(row[c]) for row in [*body, [f" {h} " for h in self.columns]])
+            max(width(row[c]) for row in [*body, [f" {h} " for h in self.columns]])
             for c in range(self.schedule.chunks)
         ]
         if self.dots:
             widths = [self.schedule.ranks + 3] * len(widths)
         gap = " " if left + sum(widths) + len(widths) <= WIDEST else ""
         head = (_centre(h, w - 1) + " " for h, w in zip(self.columns, widths, strict=True))
-        lines = [f"  {_pad(corner, left)}  {gap.join(head)}"]
+        lines = [f"  {pad(corner, left)}  {gap.join(head)}"]
         for name, row in zip(self.names, body, strict=True):
             cells = (
                 _centre(cell[:-1], w - 1) + cell[-1] for cell, w in zip(row, widths, strict=True)
             )
-            lines.append(f"  {_pad(name, left)}  {gap.join(cells)}")
+            lines.append(f"  {pad(name, left)}  {gap.join(cells)}")
         return lines
 
     def _cells(self, frame: Frame) -> list[list[str]]:
-        done, twice = words.ticks(self.schedule, frame), frame.twice
+        done, twice = words.ticks(self.schedule, frame.complete), frame.twice
         return [
             [
                 _framed(
@@ -178,39 +239,17 @@ def _framed(content: str, changed: bool, mark: str) -> str:
     return f"[{content}]{mark}" if changed else f" {content} {mark}"
 
 
-def _listed(schedule: Schedule, frame: Frame, tell: Translate) -> list[tuple[str, str, str]]:
-    add, copy = tell("add"), tell("copy")
-    return [
-        (
-            endpoints(schedule, move, tell),
-            named_pieces(schedule, move.chunks, tell),
-            add if move.add else copy,
-        )
-        for move in frame.moves
-    ]
-
-
 def _in_columns(moves: list[tuple[str, str, str]]) -> Iterator[str]:
     """The moves, side by side as far as they fit."""
     if not moves:
         return
-    widths = [max(_width(move[i]) for move in moves) for i in range(3)]
-    cells = ["  ".join(map(_pad, move, widths)) for move in moves]
+    widths = [max(width(move[i]) for move in moves) for i in range(3)]
+    cells = ["  ".join(map(pad, move, widths)) for move in moves]
     most = max(1, WIDTH // (sum(widths) + 8))
     lines = -(-len(cells) // most)
     for i in range(lines):
         yield "  " + "    ".join(cells[i::lines])
 
 
-def _width(text: str) -> int:
-    """Columns the text takes in a terminal."""
-    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def _pad(text: str, width: int) -> str:
-    return text + " " * (width - _width(text))
-
-
-def _centre(text: str, width: int) -> str:
-    left = max(0, width - _width(text)) // 2
-    return _pad(" " * left + text, width)
+def _centre(text: str, columns: int) -> str:
+    return pad(" " * ((columns - width(text)) // 2) + text, columns)
