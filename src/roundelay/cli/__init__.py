@@ -5,13 +5,15 @@ Exit status: 0 fine, 1 a check failed, 2 bad input.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
 import click
 
 from ..errors import RoundelayError
-from .base import Group, say
+from ..i18n import default_lang, translator
+from .base import Group, take_language
 
 
 @click.group(
@@ -32,8 +34,10 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def run(args: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
+    lang = None
     try:
-        status = roundelay.main(args, prog_name="roundelay", standalone_mode=False)
+        lang, words = take_language(list(sys.argv[1:] if args is None else args))
+        status = roundelay.main(words, prog_name="roundelay", standalone_mode=False, obj=lang)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except click.exceptions.Exit as done:
@@ -41,15 +45,20 @@ def run(args: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
     except RoundelayError as error:
-        click.echo(f"{say('error')}: {error}", err=True)
+        _complain(lang, str(error))
     except (click.Abort, KeyboardInterrupt):
-        click.echo(say("interrupted"), err=True)
+        _complain(lang, "interrupted")
         return 130
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stdout = None
         return 0
     except OSError as error:
-        click.echo(f"{say('error')}: {error.filename or ''}: {error.strerror or error}", err=True)
+        _complain(lang, f"{error.filename or ''}: {error.strerror or error}")
     except MemoryError as error:
-        click.echo(f"{say('error')}: {say('not enough memory')}: {error}", err=True)
+        _complain(lang, "not enough memory", str(error))
     return 2
+
+
+def _complain(lang: str | None, *what: str) -> None:
+    tell = translator(lang or default_lang(os.environ))
+    click.echo(": ".join(map(tell, ("error", *what))), err=True)

@@ -24,41 +24,33 @@ def say(text: str, **values: Any) -> str:
 def language() -> str:
     """The language asked for: by --lang, else by the locale."""
     context = click.get_current_context(silent=True)
-    lang = context.find_root().meta.get(__name__) if context else None
-    return lang or default_lang(os.environ)
+    asked = context.find_object(str) if context else None
+    return asked or default_lang(os.environ)
+
+
+def take_language(args: list[str]) -> tuple[str | None, list[str]]:
+    """The language that --lang asks for, wherever it stands, and the other words.
+
+    It must be known before a command is parsed, since help is in that language too.
+
+    Raises:
+        RoundelayError: no such language.
+    """
+    for i, word in enumerate(args):
+        name, equals, value = word.partition("=")
+        value = value if equals else "".join(args[i + 1 : i + 2])
+        if name == "--lang":
+            translator(value)  # or it says which there are
+            return value, args[:i] + args[i + (1 if equals else 2) :]
+    return None, args
 
 
 def _translated(records: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(names, say(text)) for names, text in records]
 
 
-class Command(click.Command):
-    """A command with --json and --lang, and help in two languages."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.params += [
-            click.Option(
-                ["--json", "as_json"],
-                is_flag=False,
-                flag_value="-",
-                metavar="[FILE.json]",
-                help="print one JSON value, or write it to FILE.json and print the table",
-            ),
-            click.Option(["--lang"], type=click.Choice(LANGUAGES), expose_value=False,
-                         help="language of text for people (default: from the locale)"),
-        ]  # fmt: skip
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Find --lang before help is printed, and give --json a file only where one follows."""
-        for i, word in enumerate(args):
-            following = args[i + 1] if i + 1 < len(args) else ""
-            lang = word.removeprefix("--lang=") if word != "--lang" else following
-            if word.startswith("--lang") and lang in LANGUAGES:
-                ctx.find_root().meta[__name__] = lang
-            if word == "--json" and not following.endswith(".json"):
-                args[i] = "--json=-"
-        return super().parse_args(ctx, args)
+class Translated(click.Command):
+    """A command whose help is in two languages."""
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The command's text, translated."""
@@ -74,7 +66,37 @@ class Command(click.Command):
             formatter.write_dl(_translated(records))
 
 
-class Group(click.Group):
+class Command(Translated):
+    """A command with --json and --lang."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += [
+            click.Option(
+                ["--json", "as_json"],
+                is_flag=False,
+                flag_value="-",
+                metavar="[FILE.json]",
+                help="print one JSON value, or write it to FILE.json and print the table",
+            ),
+            click.Option(
+                ["--lang"],
+                type=click.Choice(LANGUAGES),
+                expose_value=False,
+                help="language of text for people (default: from the locale)",
+            ),
+        ]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Give --json a file only where one follows."""
+        for i, word in enumerate(args):
+            following = "".join(args[i + 1 : i + 2])
+            if word == "--json" and not following.endswith(".json"):
+                args[i] = "--json=-"
+        return super().parse_args(ctx, args)
+
+
+class Group(Translated, click.Group):
     """The commands, each in a module of this package called after it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -99,21 +121,10 @@ class Group(click.Group):
             raise click.UsageError(f"no command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take --lang before the command too."""
-        for i in range(len(args) - 1):
-            if args[i] == "--lang" and args[i + 1] in LANGUAGES:
-                ctx.meta[__name__] = args[i + 1]
-                if not any(a in self.list_commands(ctx) for a in args[:i]):
-                    args = args[:i] + args[i + 2 :]
-                break
-        return super().parse_args(ctx, args)
-
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The text, translated."""
-        formatter.write_paragraph()
-        with formatter.indentation():
-            formatter.write_text(say(self.help or ""))
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options, then the commands."""
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands, translated."""

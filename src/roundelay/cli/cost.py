@@ -16,10 +16,12 @@ from .base import Command, say
 from .output import emit, figure, table
 from .targets import (
     Checked,
+    leave_out,
     load,
     only_one,
     params_option,
     ranks_option,
+    root_option,
     size_argument,
     target_argument,
 )
@@ -41,7 +43,7 @@ def _sizes(text: str) -> list[int]:
 @size_argument("1MiB")
 @ranks_option(None, "number of ranks, such as 16384")
 @params_option()
-@click.option("--root", type=int, default=0, help="the root of a rooted collective (default 0)")
+@root_option()
 @click.option("--weights", type=Checked("SIZE,SIZE,...", _sizes),
               help="bytes of each piece, for uneven collectives such as all_gather_v")  # fmt: skip
 def command(
@@ -56,14 +58,10 @@ def command(
     """Count and print."""
     loaded = load(target)
     if isinstance(loaded, Schedule):
-        if ranks or params or root:
-            raise click.UsageError("a schedule file has its ranks, root and parameters in it; "
-                                   "leave out -n, -p and --root")  # fmt: skip
+        leave_out(ranks, params, root)
         found = [(loaded.name, cost(loaded, size, weights))]
         name, n = loaded.collective, loaded.ranks
     else:
-        if not ranks:
-            raise click.UsageError("how many ranks? Add -n, such as -n 8")
         name, n = loaded[0].collective, only_one(ranks)
         able = [a for a in loaded if len(loaded) == 1 or a.fits(n, params)]
         found = [(a.name, _cost(a, n, size, params, root, weights)) for a in able]

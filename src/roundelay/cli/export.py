@@ -11,7 +11,7 @@ import msgspec
 
 from ..formats.schedule import schema, write_schedule
 from .base import Command
-from .targets import one_schedule, params_option, ranks_option, target_argument
+from .targets import one_schedule, params_option, ranks_option, root_option, target_argument
 
 
 @click.command(
@@ -23,7 +23,7 @@ from .targets import one_schedule, params_option, ranks_option, target_argument
 @target_argument(required=False)
 @ranks_option(None, "number of ranks, such as 8")
 @params_option()
-@click.option("--root", type=int, default=0, help="the root of a rooted collective (default 0)")
+@root_option()
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
               help="the file to write (default: to stdout)")  # fmt: skip
 @click.option("--schema", "as_schema", is_flag=True, help="print the JSON Schema of such files")
@@ -44,7 +44,7 @@ def command(
             "which algorithm? Name COLLECTIVE/ALGORITHM, such as all_reduce/ring"
         )
     else:
-        data = write_schedule(one_schedule(target, ranks, params, root)[0])
+        data = write_schedule(one_schedule(target, ranks, params, root))
     file = output or (Path(as_json) if as_json and as_json != "-" else None)
     if file:
         file.write_bytes(data)

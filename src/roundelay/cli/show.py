@@ -11,7 +11,7 @@ import click
 from ..show import show, steps, svg
 from .base import Command, language, say
 from .output import emit
-from .targets import one_schedule, params_option, ranks_option, target_argument
+from .targets import one_schedule, params_option, ranks_option, root_option, target_argument
 
 
 @click.command(
@@ -23,7 +23,7 @@ from .targets import one_schedule, params_option, ranks_option, target_argument
 @target_argument()
 @ranks_option(None, "number of ranks (default 4)")
 @params_option()
-@click.option("--root", type=int, default=0, help="the root of a rooted collective (default 0)")
+@root_option()
 @click.option("--svg", "drawing", type=click.Path(dir_okay=False, path_type=Path),
               help="draw it into this file, too")  # fmt: skip
 def command(
@@ -36,7 +36,7 @@ def command(
 ) -> None:
     """Show."""
     from_file = target.endswith(".json")
-    schedule, _ = one_schedule(target, ranks or (None if from_file else (4,)), params, root)
+    schedule = one_schedule(target, ranks or (None if from_file else (4,)), params, root)
     if drawing:
         drawing.write_text(svg(schedule, language()), "utf-8")
         click.echo(say("drawn into {file}", file=drawing), err=True)

@@ -88,11 +88,26 @@ def size_argument(default: str) -> Callable[[F], F]:
                           metavar="[SIZE]")  # fmt: skip
 
 
-def only_one(ranks: Sequence[int]) -> int:
+def root_option() -> Callable[[F], F]:
+    """The option --root."""
+    text = "the root of a rooted collective (default 0)"
+    return click.option("--root", type=int, default=0, help=text)
+
+
+def only_one(ranks: Sequence[int] | None) -> int:
     """The one number of ranks that a command takes."""
+    if not ranks:
+        raise click.UsageError("how many ranks? Add -n, such as -n 8")
     if len(ranks) != 1:
         raise click.UsageError(f"-n names {len(ranks)} numbers of ranks; expected one here")
     return ranks[0]
+
+
+def leave_out(*given: Any) -> None:
+    """Refuse what a schedule file already says."""
+    if any(given):
+        raise click.UsageError("a schedule file has its ranks, root and parameters in it; "
+                               "leave out -n, -p and --root")  # fmt: skip
 
 
 def load(target: str) -> list[Algorithm] | Schedule:
@@ -135,17 +150,13 @@ def load_python(path: Path) -> list[Algorithm]:
 
 def one_schedule(
     target: str, ranks: Sequence[int] | None, params: dict[str, Any], root: int
-) -> tuple[Schedule, Algorithm | None]:
-    """The schedule a target names, and the algorithm it comes from, if it does."""
+) -> Schedule:
+    """The schedule a target names."""
     loaded = load(target)
     if isinstance(loaded, Schedule):
-        if ranks or params or root:
-            raise click.UsageError("a schedule file has its ranks, root and parameters in it; "
-                                   "leave out -n, -p and --root")  # fmt: skip
-        return loaded, None
+        leave_out(ranks, params, root)
+        return loaded
     if len(loaded) != 1:
         names = ", ".join(f"{a.collective}/{a.name}" for a in loaded)
         raise click.UsageError(f"{target!r} has several algorithms; choose one: {names}")
-    if not ranks:
-        raise click.UsageError("how many ranks? Add -n, such as -n 8")
-    return loaded[0](only_one(ranks), root, **params), loaded[0]
+    return loaded[0](only_one(ranks), root, **params)

@@ -16,7 +16,7 @@ from ..schedule import Schedule
 from ..verify import Verdict, prove, verify
 from .base import Command, language, say
 from .output import emit, on_terminal
-from .targets import load, params_option, ranks_option, target_argument
+from .targets import leave_out, load, params_option, ranks_option, target_argument
 
 _ADDS: Final = MappingProxyType(
     {
@@ -61,9 +61,7 @@ def command(
     options: dict[str, Any] = {"complete": complete or None, "seed": seed}
     if isinstance(loaded, Schedule):
         given = ctx.get_parameter_source("ranks") is not click.core.ParameterSource.DEFAULT
-        if given or params or root is not None:
-            raise click.UsageError("a schedule file has its ranks, root and parameters in it; "
-                                   "leave out -n, -p and --root")  # fmt: skip
+        leave_out(given, params, root is not None)
         verdicts = [_verify_file(loaded, options)]
     else:
         verdicts = _prove_all(loaded, ranks, params, root, options)

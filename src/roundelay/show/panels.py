@@ -12,22 +12,9 @@ from ..i18n import Translate, message
 from ..schedule import Schedule
 from . import words
 from .draw import (
-    HEAD,
-    MARGIN,
-    PALETTE,
-    WIDTH,
-    Picture,
-    arrow,
-    label,
-    leading,
-    measure,
-    paragraph,
-    stroke,
-    tag,
-    tick,
-    titled,
-    wrapped,
-)
+    HEAD, MARGIN, PALETTE, WIDTH, Picture, arrow, label, leading, measure, paragraph, stroke, tag,
+    tick, titled, wrapped,
+)  # fmt: skip
 from .frames import Frame, Move
 
 ROW, ROW_GAP = 30.0, 9.0
@@ -107,10 +94,9 @@ class Panels(Picture):
     def _sentence(self, step: int) -> tuple[list[str], list[str]]:
         """The lines of what a step does, and of what it brings."""
         frame, width = self.seen[step], self.panel + self.gap - 16
+        progress = frame.progress.tell(self.tell) if frame.progress else ""
         action = wrapped(frame.action.tell(self.tell), width, SENTENCE)
-        if frame.progress is None:
-            return action, []
-        return action, wrapped(frame.progress.tell(self.tell), width, SENTENCE)
+        return action, wrapped(progress, width, SENTENCE) if progress else []
 
     def keys(self) -> Iterator[tuple[tuple[str, float], str]]:
         """Moves, finished cells, and cells that hold a part."""
@@ -119,10 +105,8 @@ class Panels(Picture):
         box: dict[str, str | float] = {"width": 16, "y": -8, "rx": 3}
         if any(done.any() for done in self.ticks):
             done = tag("rect", **box, height=16, class_="rl-done") + tick(8, 0, 0.8)
-            yield (
-                (done, 16),
-                tell("the sum is complete") if sums else tell("the piece is where it is wanted"),
-            )
+            whole, there = tell("the sum is complete"), tell("the piece is where it is wanted")
+            yield (done, 16), whole if sums else there
         n = self.schedule.ranks
         if sums and n > 1:
             k = (n + 1) // 2
@@ -180,11 +164,8 @@ class Panels(Picture):
         """A cell, filled from below by the share of the total that it holds."""
         held = int(frame.holds[place, chunk].sum())
         switch = place >= self.schedule.ranks
-        box: dict[str, str | float] = {
-            "width": self.cell,
-            "height": ROW,
-            "rx": ROW / 2 if switch else 5,
-        }
+        rx = ROW / 2 if switch else 5
+        box: dict[str, str | float] = {"width": self.cell, "height": ROW, "rx": rx}
         parts = tag("rect", x=x, y=y, **box, class_="rl-cell")
         if held:
             empty = ROW * (1 - min(1.0, held / self.wanted[chunk]))
@@ -220,13 +201,9 @@ class Panels(Picture):
         thick = max(0.9, min(1.9, ROW * 0.5 / self.schedule.chunks))
         parts = ""
         for chunk in move.chunks:
-            line, head = arrow(
-                self.x(panel, chunk) + self.cell,
-                grid + self.lane(move.src, chunk),
-                turn,
-                self.x(panel + 1, chunk),
-                grid + self.lane(move.dst, chunk),
-            )
+            start, end = self.x(panel, chunk) + self.cell, self.x(panel + 1, chunk)
+            up, down = (grid + self.lane(place, chunk) for place in (move.src, move.dst))
+            line, head = arrow(start, up, turn, end, down)
             parts += stroke(line, _colour(chunk), thick, move.add)
             parts += tag("path", d=head, fill=_colour(chunk))
         return titled("  ".join(words.move(self.schedule, *move, self.tell)), parts)

@@ -12,19 +12,8 @@ from ..i18n import Translate
 from ..schedule import Schedule
 from . import words
 from .draw import (
-    MARGIN,
-    PALETTE,
-    WIDTH,
-    Picture,
-    arrow,
-    label,
-    leading,
-    num,
-    paragraph,
-    tag,
-    titled,
-    wrapped,
-)
+    MARGIN, PALETTE, WIDTH, Picture, arrow, label, leading, num, paragraph, stroke, tag, titled, wrapped,
+)  # fmt: skip
 from .frames import Frame
 from .text import stretches
 
@@ -125,8 +114,7 @@ class Spacetime(Picture):
             drawn = [arrow(x, top + self.y(a), turn, right, top + self.y(b)) for a, b in ends]
             if drawn:
                 lines, heads = ("".join(part) for part in zip(*drawn, strict=True))
-                look = "rl-move" if add else "rl-move rl-copy"
-                yield tag("path", d=lines, stroke=COLOURS[add], stroke_width=1.3, class_=look)
+                yield stroke(lines, COLOURS[add], 1.3, add)
                 yield tag("path", d=heads, fill=COLOURS[add])
 
     def _states(self, step: int, x: float, top: float) -> Iterator[str]:

@@ -111,12 +111,10 @@ def _grouped(schedule: Schedule, moves: Iterable[Move], tell: Translate) -> list
 
 
 def _distance(n: int, move: Move, tell: Translate) -> str:
-    if move.src >= n and move.dst >= n:
-        return tell("switch -> switch")
-    if move.dst >= n:
-        return tell("rank -> switch")
-    if move.src >= n:
-        return tell("switch -> rank")
+    if max(move.src, move.dst) >= n:
+        return " -> ".join(
+            tell("rank") if end < n else tell("switch") for end in (move.src, move.dst)
+        )
     far = (move.dst - move.src) % n
     if far == 0:
         return "r -> r"
@@ -128,12 +126,6 @@ def _progress(schedule: Schedule, frame: Frame, tell: Translate) -> list[str]:
     need = words.measured(schedule)[: schedule.ranks]
     done, of = (need & frame.complete[: schedule.ranks]).sum(axis=1), need.sum(axis=1)
     states = sorted(set(zip(done.tolist(), of.tolist(), strict=True)))
-    if len(states) > MOST_LINES:
-        least, most = int(done.argmin()), int(done.argmax())
-        said = message("pieces complete: from {low} of {m} (rank {a}) to {high} of {m2} (rank {b})",
-                       low=int(done[least]), m=int(of[least]), a=least,
-                       high=int(done[most]), m2=int(of[most]), b=most)  # fmt: skip
-        return ["  " + said.tell(tell)]
     lines = []
     for k, m in states:
         holders = np.flatnonzero((done == k) & (of == m)).tolist()
@@ -145,7 +137,7 @@ def _progress(schedule: Schedule, frame: Frame, tell: Translate) -> list[str]:
             said = message("ranks {ranks}: {k} of {m} pieces complete",
                            ranks=words.spans(holders, most=8), k=k, m=m)  # fmt: skip
         lines.append("  " + said.tell(tell))
-    return lines
+    return lines if len(lines) <= MOST_LINES else [*lines[:2], "  ...", *lines[-2:]]
 
 
 class _Table:
@@ -190,37 +182,29 @@ class _Table:
     def rows(self, frame: Frame) -> list[str]:
         """One line for the pieces' names, then one for every rank and switch."""
         body = self._cells(frame)
-        corner = self.tell("piece")
+        corner, head = self.tell("piece"), [f"{h} " for h in self.columns]
         left = max(width(name) for name in [corner, *self.names])
-        widths = [
-            max(width(row[c]) for row in [*body, [f" {h} " for h in self.columns]])
-            for c in range(self.schedule.chunks)
-        ]
+        widths = [max(map(width, (f" {h}", *held))) for h, *held in zip(head, *body, strict=True)]
         if self.dots:
             widths = [self.schedule.ranks + 3] * len(widths)
         gap = " " if left + sum(widths) + len(widths) <= WIDEST else ""
-        head = (_centre(h, w - 1) + " " for h, w in zip(self.columns, widths, strict=True))
-        lines = [f"  {pad(corner, left)}  {gap.join(head)}"]
-        for name, row in zip(self.names, body, strict=True):
-            cells = (
-                _centre(cell[:-1], w - 1) + cell[-1] for cell, w in zip(row, widths, strict=True)
-            )
+        lines = []
+        for name, row in zip([corner, *self.names], [head, *body], strict=True):
+            cells = (_centre(c[:-1], w - 1) + c[-1] for c, w in zip(row, widths, strict=True))
             lines.append(f"  {pad(name, left)}  {gap.join(cells)}")
         return lines
 
     def _cells(self, frame: Frame) -> list[list[str]]:
+        """What every place holds: in brackets where it has changed, then a mark."""
         done, twice = words.ticks(self.schedule, frame.complete), frame.twice
-        return [
-            [
-                _framed(
-                    self._content(frame, place, chunk),
-                    bool(frame.changed[place, chunk]),
-                    "!" if twice[place, chunk] else "✓" if done[place, chunk] else " ",
-                )
-                for chunk in range(self.schedule.chunks)
-            ]
-            for place in range(len(self.names))
-        ]
+        cells = [[""] * self.schedule.chunks for _ in self.names]
+        for at in np.ndindex(done.shape):
+            content = self._content(frame, *at)
+            mark = "!" if twice[at] else "✓" if done[at] else " "
+            cells[at[0]][at[1]] = (
+                f"[{content}]{mark}" if frame.changed[at] else f" {content} {mark}"
+            )
+        return cells
 
     def _content(self, frame: Frame, place: int, chunk: int) -> str:
         counts = frame.counts[place, chunk]
@@ -232,11 +216,6 @@ class _Table:
             share = int((counts > 0).sum())
             return str(share) if self.narrow else f"{share}/{self.wanted[chunk]}"
         return "●"
-
-
-def _framed(content: str, changed: bool, mark: str) -> str:
-    """A cell: in brackets where it has changed, then its mark."""
-    return f"[{content}]{mark}" if changed else f" {content} {mark}"
 
 
 def _in_columns(moves: list[tuple[str, str, str]]) -> Iterator[str]:
