@@ -82,13 +82,23 @@ def test_ring_in_chinese() -> None:
     ("what", "n", "params", "sentence"),
     [
         ("all_reduce/star", 4, {}, "Every other rank sends all its data to rank 0, who adds it."),
-        ("all_reduce/switch", 4, {}, "Every rank sends all its data into the switch, which adds"),
-        ("all_reduce/switch", 4, {}, "The switch sends the finished total to every rank at once"),
+        ("all_reduce/switch", 4, {}, "Every rank sends all its data to switch 0, which adds it."),
+        (
+            "all_reduce/switch",
+            4,
+            {},
+            "Switch 0 sends the finished total to every rank, in one multicast.",
+        ),
         ("all_reduce/one_shot", 4, {}, "Every rank sends all its data to every other rank, who"),
         ("all_reduce/rings", 4, {}, "passes a different piece to each of its two neighbours"),
-        ("all_reduce/rails", 8, {"group": 4}, "2 groups of 4 ranks work by themselves. Every rank"),
+        ("all_reduce/rails", 8, {"group": 4}, "In each of 2 groups of 4 ranks, every rank passes"),
         ("all_reduce/leader", 8, {"group": 4, "inner": "direct"}, "the leader of its group (0, 4)"),
-        ("all_reduce/recursive_doubling", 8, {}, "Ranks 2 apart pair up (0↔2, 1↔3, 4↔6, 5↔7)"),
+        (
+            "all_reduce/recursive_doubling",
+            8,
+            {},
+            "Every rank sends all its data to its partner (0↔2, 1↔3, 4↔6, 5↔7), who",
+        ),
         ("all_gather/bruck", 5, {}, "Every rank sends 2 pieces to the rank 2 before it, who keeps"),
         ("broadcast/binomial", 8, {}, "Each of 2 ranks sends all the data to one other rank (0→2"),
         ("scatter/direct", 4, {}, "Rank 0 sends a different piece to every other rank, who keeps"),
@@ -96,7 +106,12 @@ def test_ring_in_chinese() -> None:
         ("all_to_all/direct", 4, {}, "Every rank sends a different piece to every other rank"),
         ("all_to_all/direct", 4, {}, "After 1 step every rank holds the 4 pieces it wants"),
         ("reduce/chain", 3, {"pieces": 1}, "Rank 2 sends all its data to rank 1, who adds it."),
-        ("all_reduce/double_tree", 8, {"pieces": 2}, "transfers at once, from 8 ranks to 4, each"),
+        (
+            "all_reduce/double_tree",
+            8,
+            {"pieces": 2},
+            "Every rank sends one piece to one or more of 6 others (12 transfers), who",
+        ),
     ],
 )
 def test_sentences(what: str, n: int, params: dict[str, object], sentence: str) -> None:
@@ -232,7 +247,7 @@ def test_too_large_is_refused_with_advice() -> None:
         frames(build("all_to_all/direct", 100_000))
     with pytest.raises(RoundelayError, match=r"65 ranks are too many .* at most 64 .* -n 8"):
         svg(build("all_reduce/ring", 65))
-    with pytest.raises(RoundelayError, match="groups of ranks"):
+    with pytest.raises(RoundelayError, match="rows of ranks"):
         show(on([[0, 1], [2, 3]], build("all_reduce/ring", 2)))
     with pytest.raises(RoundelayError, match=r"language 'fr'; expected one of en, zh"):
         show(build("all_reduce/ring", 2), lang="fr")

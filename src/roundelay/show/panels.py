@@ -12,9 +12,22 @@ from ..i18n import Translate, message
 from ..schedule import Schedule
 from . import words
 from .draw import (
-    HEAD, MARGIN, PALETTE, WIDTH, Picture, arrow, label, leading, measure, paragraph, stroke, tag,
-    tick, titled, wrapped,
-)  # fmt: skip
+    HEAD,
+    MARGIN,
+    PALETTE,
+    WIDTH,
+    Picture,
+    arrow,
+    label,
+    leading,
+    measure,
+    paragraph,
+    stroke,
+    tag,
+    tick,
+    titled,
+    wrapped,
+)
 from .frames import Frame, Move
 
 ROW, ROW_GAP = 30.0, 9.0

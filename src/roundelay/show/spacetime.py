@@ -12,8 +12,20 @@ from ..i18n import Translate
 from ..schedule import Schedule
 from . import words
 from .draw import (
-    MARGIN, PALETTE, WIDTH, Picture, arrow, label, leading, num, paragraph, stroke, tag, titled, wrapped,
-)  # fmt: skip
+    MARGIN,
+    PALETTE,
+    WIDTH,
+    Picture,
+    arrow,
+    label,
+    leading,
+    num,
+    paragraph,
+    stroke,
+    tag,
+    titled,
+    wrapped,
+)
 from .frames import Frame
 from .text import stretches
 
