@@ -16,7 +16,7 @@ import roundelay as rl
 from roundelay.lower import lower
 from roundelay.program import SEND
 from roundelay.schedule import apply
-from roundelay.verify.numbers import add_and_mix, start
+from roundelay.verify.numbers import AddAndMix, start
 
 CASES = [
     (a, n, params)
@@ -137,7 +137,7 @@ class Execution:
             kept = self.values[x.peer, taken].copy()
             self.done[x.peer][sender] += 1
         old = self.values[r, places]
-        self.values[r, places] = kept if x.op == "copy" else add_and_mix(old, kept)
+        self.values[r, places] = kept if x.op == "copy" else AddAndMix()(old, kept)
         self.done[r][i] += 1
 
     def run(self):
@@ -165,7 +165,7 @@ def test_the_rule_gives_the_bits_of_the_listed_order(algorithm, n, params, slots
     assert execution.run() == []
     values, _ = start(schedule, np.arange(schedule.chunks), np.random.default_rng(n))
     for step in schedule.moves():
-        apply(step, values, add_and_mix)
+        apply(step, values, AddAndMix())
     must = schedule.after()
     assert (execution.values[must] == values[must]).all()
 

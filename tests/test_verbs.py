@@ -658,3 +658,22 @@ def test_reverse_of_rows() -> None:
 def test_reverse_refuses(schedule: Schedule, message: str) -> None:
     with pytest.raises(ScheduleError, match=message):
         reverse(schedule)
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 2), (2, 3, 2), (3, 2, 2, 2)])
+def test_gathers_of_many_levels(shape: tuple[int, ...]) -> None:
+    """Gather in the node, then between leaders, then between their leaders; and its mirror."""
+    ranks = np.arange(np.prod(shape)).reshape(shape)
+    gathers = []
+    for level in reversed(range(len(shape))):
+        groups = ranks[(*[slice(None)] * (level + 1), *[0] * (len(shape) - level - 1))]
+        groups = groups.reshape(-1, shape[level])
+        gathers.append(on(groups, build("gather/binomial", shape[level])))
+    proved(then(*gathers), "gather")
+    proved(then(*[reverse(g) for g in reversed(gathers)]), "scatter")
+
+
+def test_a_level_left_open_is_refused() -> None:
+    rows = nodes(8, 4)
+    with pytest.raises(ScheduleError, match="is no collective"):
+        then(on(rows, build("reduce_scatter/ring", 4)), on(rows.T, build("all_reduce/ring", 2)))

@@ -13,7 +13,7 @@ import reference
 import roundelay as rl
 from roundelay import COPY, REDUCE, Round, Schedule, build, prove, verify
 from roundelay.schedule import ScheduleError, apply
-from roundelay.verify import numbers, orders
+from roundelay.verify import exact, numbers, orders
 from roundelay.verify.exact import counts
 
 EVERY = pytest.mark.parametrize(
@@ -407,7 +407,7 @@ def mixes(schedule: Schedule) -> list[int]:
     columns = np.arange(schedule.chunks)
     values, _ = numbers.start(schedule, columns, np.random.default_rng(1))
     for step in schedule.moves():
-        apply(step, values, numbers.add_and_mix)
+        apply(step, values, numbers.AddAndMix())
     must = schedule.after()
     return np.unique(values[..., 1][must]).tolist()
 
@@ -551,3 +551,51 @@ def test_a_contribution_counted_a_power_of_two_times_too_often(doublings: int) -
     rounds = [Round(1, 2, 0, COPY), Round(2, 2, 0, REDUCE, times=doublings), Round(2, 1, 0, REDUCE),
               Round(1, 0, 0, REDUCE)]  # fmt: skip
     assert not verify(Schedule("reduce", 2, 1, rounds, helpers=1)).ok
+
+
+def test_a_contribution_counted_as_often_too_often_as_the_largest_prime_says() -> None:
+    """No number that one can know beforehand hides a wrong total: the modulus is drawn."""
+    for many in (2**63 - 25, 2**64 - 59, 2**64):
+        rounds = [Round(0, 2, 0)]  # the switch comes to hold `many` times what rank 0 gave
+        for bit in bin(many)[3:]:
+            rounds.append(Round(2, 2, 0, REDUCE))
+            rounds += [Round(0, 2, 0, REDUCE)] if bit == "1" else []
+        rounds += [Round(1, 0, 0, REDUCE), Round(2, 0, 0, REDUCE), Round(0, 1, 0)]
+        verdict = verify(Schedule("all_reduce", 2, 1, rounds, helpers=1))
+        assert not verdict.ok
+        assert verdict.counterexample is not None
+        assert verdict.counterexample.doubled == [0]
+
+
+def test_the_primes_drawn_are_prime() -> None:
+    """Against trial division on small numbers, and Fermat's little theorem on large ones."""
+    small = [n for n in range(2, 2000) if all(n % d for d in range(2, n))]
+    assert [n for n in range(2, 2000) if numbers._is_prime(n)] == small
+    for _ in range(5):
+        prime = numbers.random_prime()
+        assert 2**62 < prime < 2**63
+        assert all(pow(a, prime - 1, prime) == 1 for a in (41, 43, 1_000_003))
+
+
+@pytest.mark.parametrize("cells", [1, 40, 200])
+@pytest.mark.parametrize("lost", [0, 5, 22])
+def test_who_is_missing_is_found_among_many(
+    monkeypatch: pytest.MonkeyPatch, cells: int, lost: int
+) -> None:
+    """Groups of contributions are followed together until few remain."""
+    monkeypatch.setattr(exact, "CELLS", cells)
+    n = 23
+    others = [r for r in range(1, n) if r != lost]
+    source = others if lost else others[1:]
+    star = [Round(source, 0, 0, REDUCE), Round(0, list(range(1, n)), 0)]
+    verdict = verify(Schedule("all_reduce", n, 1, star))
+    assert verdict.counterexample is not None
+    assert verdict.counterexample.missing == [lost or others[0]]
+    assert verdict.counterexample.doubled == []
+
+
+def test_a_wrong_schedule_over_many_ranks_fails_in_little_memory() -> None:
+    verdict = verify(Schedule("broadcast", 100_000, 1, [Round(0, 1, 0)]))
+    assert not verdict.ok
+    assert verdict.counterexample is not None
+    assert verdict.counterexample.missing == [0]

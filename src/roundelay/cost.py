@@ -21,6 +21,8 @@ DEPTH_LIMIT: Final = 10**7
 """Chunk moves, and places, up to which the depth is worked out (it goes through each)."""
 DEPTH_STEPS: Final = 4096
 """Steps up to which the depth is worked out."""
+WEIGHT_MAX: Final = 2**38
+"""Bytes of one uneven piece, so that sums over `WEIGHT_LIMIT` moves stay within 64 bits."""
 WEIGHT_LIMIT: Final = 10**7
 """Chunk moves up to which uneven pieces are counted (each chunk has its own bytes)."""
 
@@ -216,7 +218,9 @@ def _weights(kind: Collective, n: int, weights: Any) -> Ints:
         raise RoundelayError(
             f"weights of shape {each.shape}; expected {pieces} sizes in bytes, one a piece"
         )
-    return each
+    if (most := int(each.max())) > WEIGHT_MAX:
+        raise RoundelayError(f"a weight of {most:,} bytes; expected up to {WEIGHT_MAX:,}")
+    return each if kind.volume else np.zeros_like(each)
 
 
 def _least_share(name: str, n: int, in_switch: bool) -> Fraction:
@@ -261,7 +265,7 @@ class _Share(NamedTuple):
                 np.multiply(r.count, r.times * r.unit, dtype=np.int64), len(r.src)
             )
         carried = np.zeros(len(r.src), np.int64)
-        for t in range(r.length):
+        for t in r.busy():
             move, chunk = r.active(t, self.schedule.chunks)
             _add(carried, move, self.totals[chunk])
         return carried

@@ -39,7 +39,8 @@ def then(*stages: Schedule | Sequence[Schedule]) -> Schedule:
     at_start = list(levels)
     placed, helpers = _place(listed, n, levels)
     kind = matching(first.kind.before, last.kind.after)
-    if kind is None or (at_start and levels):
+    left_open = bool(at_start), bool(levels)
+    if kind is None or left_open != (kind.before is owner, kind.after is owner):
         raise ScheduleError(f"{first.collective} ... {last.collective} is no collective")
     chunks = lcm(*(p.chunks for p in placed))
     rooted = first if kind.before is root else last
@@ -145,15 +146,22 @@ class _Placed(NamedTuple):
 
 def _open_from_the_start(stages: list[list[Schedule]], n: int) -> list[_Level]:
     """The levels that closes without an open of their own imply, outermost first."""
-    depth, unmatched = 0, []
+    depth, closes = 0, []
     for stage in stages:
         if stage[0].kind.opens:
             depth += 1
         elif stage[0].kind.closes and depth:
             depth -= 1
         elif stage[0].kind.closes:
-            unmatched.append(_Level.of(stage, n))
-    return unmatched[::-1]
+            closes.append(stage)
+    levels: list[_Level] = []
+    for stage in reversed(closes):
+        for p in stage:  # whoever is not in an outer group works in the piece of one who is
+            for level in levels:
+                row = level.digit[p.rows].max(axis=1, keepdims=True)
+                level.digit[p.rows] = np.where(row >= 0, row, level.digit[p.rows])
+        levels.append(_Level.of(stage, n))
+    return levels
 
 
 def _enter(part: Schedule, levels: list[_Level]) -> Ints:

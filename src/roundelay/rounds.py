@@ -136,6 +136,12 @@ class Round:
             counts = self.count * len(self.src)
         return counts * self.times * self.unit
 
+    def moments(self) -> int:
+        """Number of steps in which some move is under way."""
+        starts = np.unique(self.start)
+        apart = np.minimum(np.diff(starts), self.times)
+        return int(apart.sum()) + self.times
+
     def busy(self) -> Iterator[int]:
         """The steps, counted from the round's begin, in which some move is under way."""
         done = 0
@@ -242,6 +248,8 @@ class Round:
         most = self.count if isinstance(self.count, int) else int(self.count.max())
         if most * len(self.src) * self.times * self.unit >= 2**62:
             raise ScheduleError("the round stands for 2**62 moves or more; that is too many")
+        if self.end >= 2**62:
+            raise ScheduleError("the round ends at step 2**62 or later; that is too late")
         limits = (participants, participants, ids, 2, longest + 1, None)
         for name, limit in zip(_PER_MOVE, limits, strict=True):
             value = getattr(self, name)

@@ -122,6 +122,8 @@ class Schedule:
     def _in_time(self, rounds: Iterable[Round]) -> Iterator[Round]:
         end = 0
         for number, r in enumerate(rounds):
+            if not isinstance(r, Round):
+                raise ScheduleError(f"round {number} is {r!r:.60}; expected a Round")
             if len(r):
                 try:
                     r.check(self.ranks + self.helpers, self.chunks)
@@ -161,6 +163,10 @@ class Schedule:
     def nbytes(self) -> int:
         """Bytes of memory that the rounds' arrays take together."""
         return sum(r.nbytes for r in self)
+
+    def moments(self) -> int:
+        """Number of (round, step) pairs in which something moves: what going through it takes."""
+        return sum(r.moments() for r in self)
 
     @cached_property
     def overlaps(self) -> bool:

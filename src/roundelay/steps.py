@@ -57,7 +57,7 @@ class Step(NamedTuple):
 def steps_of(r: Round, number: int, chunks: int, columns: Ints | None) -> Iterator[Step]:
     """The steps of a round: all its moves, or only those of the chunks `columns`, which rise."""
     begin = r.at
-    distinct = bool(np.bincount(r.dst).max() == 1)
+    distinct = len(np.unique(r.dst)) == len(r.dst)
     width = chunks if columns is None else len(columns)
 
     def step(t: int, move: Ints, src: Ints, dst: Ints, col: Ints, places: list[Ints]) -> Step:

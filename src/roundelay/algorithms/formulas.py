@@ -75,7 +75,7 @@ def evaluate(formula: str, names: Mapping[str, Any]) -> Fraction:
     scope = {"__builtins__": {}, "Fraction": Fraction, **FUNCTIONS, **names}
     try:
         return Fraction(eval(_compiled(formula), scope))
-    except (SyntaxError, NameError, TypeError, AttributeError, ArithmeticError) as error:
+    except Exception as error:
         raise RoundelayError(f"cost formula {formula!r}: {error}") from None
 
 

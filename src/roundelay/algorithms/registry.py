@@ -134,11 +134,25 @@ class Algorithm:
             raise ScheduleError(f"{self.collective} has no root; found root = {root}")
         resolved = self.resolve(n, params)
         schedule = self.function(n, **resolved)
+        self._check(schedule, n)
         if root:
             schedule = on((np.arange(n) + root) % n, schedule)
         return replace(
             schedule, collective=self.collective, name=self.name, params=MappingProxyType(resolved)
         )
+
+    def _check(self, schedule: Any, n: int) -> None:
+        """Refuse what the function gave, if it is not what was asked for."""
+        name = f"{self.collective}/{self.name}"
+        if not isinstance(schedule, Schedule):
+            raise ScheduleError(f"{name} at n = {n} gave {schedule!r:.60}; expected a Schedule")
+        kind = schedule.whole().kind
+        found = (kind.before, kind.after, schedule.ranks, schedule.root)
+        if found != (self.kind.before, self.kind.after, n, 0):
+            raise ScheduleError(
+                f"{name} at n = {n} gave {kind.name} over {schedule.ranks} ranks with root "
+                f"{schedule.root}; expected {self.collective} over {n} with root 0"
+            )
 
     def card(self, n: int, size: int | Fraction = 1, **params: Any) -> Card:
         """The cost card's figures for n ranks and `size` bytes."""

@@ -5,6 +5,7 @@ Exit status: 0 fine, 1 a check failed, 2 bad input.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -35,10 +36,14 @@ def main(args: Sequence[str] | None = None) -> None:
 def run(args: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
     lang = None
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a console that cannot show ● shows ?
     try:
         lang, words = take_language(list(sys.argv[1:] if args is None else args))
         status = roundelay.main(words, prog_name="roundelay", standalone_mode=False, obj=lang)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except click.exceptions.Exit as done:
         return done.exit_code
@@ -53,7 +58,7 @@ def run(args: Sequence[str] | None = None) -> int:
         sys.stdout = None
         return 0
     except OSError as error:
-        _complain(lang, f"{error.filename or ''}: {error.strerror or error}")
+        _complain(lang, *filter(None, (error.filename, error.strerror or str(error))))
     except MemoryError as error:
         _complain(lang, "not enough memory", str(error))
     return 2

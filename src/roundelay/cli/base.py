@@ -6,6 +6,7 @@ import difflib
 import importlib
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -93,6 +94,11 @@ class Command(Translated):
             following = "".join(args[i + 1 : i + 2])
             if word == "--json" and not following.endswith(".json"):
                 args[i] = "--json=-"
+            elif word == "--json" and Path(following).exists():
+                raise click.UsageError(
+                    f"{following} is there already; to read it put it before --json, "
+                    f"to write over it say --json={following}"
+                )
         return super().parse_args(ctx, args)
 
 

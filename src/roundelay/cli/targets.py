@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from ..algorithms import Algorithm, algorithms, find
 from ..collectives import COLLECTIVES
 from ..errors import RoundelayError
+from ..rounds import Round
 from ..schedule import Schedule
 from ..units import UnitError, parse_counts, parse_size
 
+FILE_LIMIT: Final = 2**29
+"""Bytes of a file that is read as a target."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -122,30 +129,74 @@ def load(target: str) -> list[Algorithm] | Schedule:
     if target.endswith(".json") or (os.sep in target and Path(target).is_file()):
         from ..formats.schedule import read_schedule
 
-        return read_schedule(Path(target).read_bytes())
+        return read_schedule(read(Path(target)))
     if "/" in target:
         return [find(target)]
     return algorithms(target)
 
 
+def read(path: Path) -> bytes:
+    """The bytes of a regular file, which end.
+
+    Raises:
+        RoundelayError: it is a device, a pipe or a folder, or too large.
+        OSError: it cannot be read.
+    """
+    size = path.stat().st_size
+    if not path.is_file():
+        raise RoundelayError(f"{path} is no regular file; save it as one first")
+    if size > FILE_LIMIT:
+        raise RoundelayError(f"{path} has {size:,} bytes; expected at most {FILE_LIMIT:,}")
+    return path.read_bytes()
+
+
 def load_python(path: Path) -> list[Algorithm]:
-    """The algorithms defined in a Python file, which is run."""
+    """The algorithms defined in a Python file, which is run as if it stood among ours.
+
+    What goes wrong in it, then or when an algorithm is built, is an error of the input.
+    """
     scope: dict[str, Any] = {
         "__name__": path.stem,
         "__file__": str(path),
-        "__package__": "roundelay.algorithms",
+        "__package__": "roundelay.algorithms.all_reduce",  # any: so that `from ...schedule` works
     }
-    code = path.read_bytes()
-    try:
-        exec(compile(code, str(path), "exec"), scope)
-    except RoundelayError:
-        raise
-    except Exception as error:
-        raise RoundelayError(f"{path}: {type(error).__name__}: {error}") from error
+    sys.path.insert(0, str(path.parent))
+    with blame(str(path)):
+        exec(compile(read(path), str(path), "exec"), scope)
     found: list[Algorithm] = [v for v in scope.values() if isinstance(v, Algorithm)]
     if not found:
         raise RoundelayError(f"{path} defines no algorithm; put @algorithm(...) over a function")
-    return found
+    return [replace(a, function=_blamed(a, path)) for a in found]
+
+
+def _blamed(a: Algorithm, path: Path) -> Callable[..., Schedule]:
+    @wraps(a.function)
+    def build(n: int, **params: Any) -> Schedule:
+        where = f"{path}: {a.name}({n})"
+        with blame(where):
+            schedule = a.function(n, **params)
+        if not isinstance(schedule, Schedule) or not callable(schedule.rounds):
+            return schedule
+        lazy = schedule.rounds
+
+        def rounds() -> Iterator[Round]:
+            with blame(where):
+                yield from lazy()
+
+        return replace(schedule, rounds=rounds)
+
+    return build
+
+
+@contextmanager
+def blame(where: str) -> Iterator[None]:
+    """Turn what a user's code raises into an error of the input, which says where."""
+    try:
+        yield
+    except (RoundelayError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise RoundelayError(f"{where}: {type(error).__name__}: {error}") from error
 
 
 def one_schedule(

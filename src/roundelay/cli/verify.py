@@ -13,7 +13,7 @@ from ..algorithms import Algorithm, algorithms
 from ..collectives import COLLECTIVES
 from ..errors import RoundelayError
 from ..schedule import Schedule
-from ..verify import Verdict, prove, verify
+from ..verify import MOMENTS_LIMIT, Verdict, prove, verify
 from .base import Command, language, say
 from .output import emit, on_terminal
 from .targets import leave_out, load, params_option, ranks_option, target_argument
@@ -76,6 +76,11 @@ def _verify_file(schedule: Schedule, options: dict[str, Any]) -> Verdict:
             f"the file stands for {schedule.expanded():,} chunk moves; "
             f"at most {EXPAND_LIMIT:,} are gone through"
         )
+    if schedule.moments() > MOMENTS_LIMIT:
+        raise RoundelayError(
+            f"the file takes {schedule.moments():,} steps to go through; "
+            f"at most {MOMENTS_LIMIT:,} are"
+        )
     return verify(schedule, **options)
 
 
@@ -136,8 +141,8 @@ def _report(verdicts: list[Verdict]) -> str:
         if len(failed) > 3:
             lines.append("  " + say("... and {k} more cases", k=len(failed) - 3))
     failed_cases = sum(not v.ok for v in verdicts)
-    text = "{cases} cases of {k} algorithms proved" if not failed_cases else (
-        "{bad} of {cases} cases of {k} algorithms FAILED")  # fmt: skip
+    text = "cases proved: {cases}; algorithms: {k}" if not failed_cases else (
+        "cases FAILED: {bad} of {cases}; algorithms: {k}")  # fmt: skip
     summary = say(text, cases=len(verdicts), k=len(by_algorithm), bad=failed_cases)
     return "\n".join([*lines, "", summary])
 

@@ -54,7 +54,7 @@ class ScheduleFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     helpers: _Participants = 0
     root: _Participants = 0
     owner: list[_Participants] | None = None
-    name: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    name: Annotated[str, msgspec.Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
     params: dict[str, str | int | float | bool | list[int]] = {}
 
 

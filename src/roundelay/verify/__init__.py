@@ -1,10 +1,10 @@
 """Prove that a schedule computes its collective, by running it on numbers.
 
-`verify` runs the rounds on random 64-bit numbers and compares every place that must hold a total
-with that total, modulo a prime. A wrong total passes with probability below 2**-62; of chunks
-that were not looked at (above 1,024 ranks a sample is) nothing is said. In the same run a
-commutative but not associative mixing shows what sums cannot: whether all ranks get the same
-bits, and in which order they add.
+`verify` runs the rounds on random numbers and compares every place that must hold a total with
+that total, modulo a prime drawn anew each time. A wrong total passes with a probability of about
+2**-62; of chunks that were not looked at (above 1,024 ranks a sample is) nothing is said. In the
+same run a commutative but not associative mixing shows what sums cannot: whether all ranks get the
+same bits, and in which order they add.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ COMPLETE_LIMIT = 1024
 """Ranks up to which every chunk is checked, unless told otherwise."""
 PLACES_LIMIT = 2**31
 """Places (ranks and helpers x chunks) up to which every chunk is checked, unless told otherwise."""
+MOMENTS_LIMIT = 10**6
+"""Steps of rounds up to which every chunk is checked, unless told otherwise."""
 ORDERS_LIMIT = 400
 """Chunk moves up to which random orders of execution are tried as well."""
 
@@ -97,7 +99,8 @@ def verify(
         raise ScheduleError(f"samples = {samples}; expected at least 1")
     if complete is None:
         places = (schedule.ranks + schedule.helpers) * schedule.chunks
-        complete = schedule.ranks <= COMPLETE_LIMIT and places <= PLACES_LIMIT
+        few = schedule.ranks <= COMPLETE_LIMIT and places <= PLACES_LIMIT
+        complete = few and schedule.moments() <= MOMENTS_LIMIT
     rng = np.random.default_rng(seed)
     columns = None if complete else sample(schedule, samples, rng)
     totals = run(schedule, columns, rng)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from ..collectives import Ints
 from ..i18n import Message, message
-from ..schedule import Schedule, apply
+from ..schedule import Schedule, Step, apply
+from .numbers import AddAndMix, random_prime, words
+
+CELLS: Final = 2**22
+"""Counts held in memory at a time: 32 MB."""
 
 
 @dataclass(frozen=True)
@@ -33,32 +38,43 @@ class Counterexample:
     ranks: int
 
 
-def counts(schedule: Schedule, columns: Ints) -> Iterator[tuple[int | None, Ints]]:
-    """How often each place holds each rank's contribution, at the start and after every step.
+def counts(
+    schedule: Schedule, columns: Ints, givers: Ints | None = None
+) -> Iterator[tuple[Step | None, Ints]]:
+    """How often each place holds each giver's contribution, at the start and after every step.
+
+    Args:
+        schedule: any schedule.
+        columns: the chunks to look at, rising.
+        givers: the ranks whose contributions are followed; None: all.
 
     Yields:
-        The round (None: the start) and the counts [participant, column, rank]: one array, which
+        The step (None: the start) and the counts [participant, column, giver]: one array, which
         changes from step to step.
     """
-    shape = (schedule.ranks + schedule.helpers, len(columns), schedule.ranks)
-    rank = np.arange(schedule.ranks)
-    values = np.zeros(shape, np.int64)
-    values[rank, :, rank] = schedule.before(columns)[: schedule.ranks]
+    givers = np.arange(schedule.ranks) if givers is None else givers
+    values = np.zeros((schedule.ranks + schedule.helpers, len(columns), len(givers)), np.int64)
+    values[givers, :, np.arange(len(givers))] = schedule.before(columns)[givers]
     yield None, values
     for step in schedule.moves(columns):
         apply(step, values, _add)
-        yield step.round, values
+        yield step, values
 
 
 def explain(schedule: Schedule, rank: int, chunk: int) -> tuple[Counterexample, Message]:
-    """What is wrong at a place, and a sentence about it."""
+    """What is wrong at a place, and a sentence about it.
+
+    Where there are too many contributions to follow each of them, the ranks named are some of
+    those that are missing or doubled.
+    """
     columns = np.array([chunk])
-    wanted = schedule.before(columns)[: schedule.ranks, 0]
-    for _, values in counts(schedule, columns):
+    givers = _suspects(schedule, columns, rank)
+    wanted = schedule.before(columns)[givers, 0]
+    for _, values in counts(schedule, columns, givers):
         held = values[rank, 0]
-    missing = np.flatnonzero(held < wanted).tolist()
-    doubled = np.flatnonzero(held > wanted).tolist()
-    where, reached = _where(schedule, columns, missing, doubled)
+    missing = givers[held < wanted].tolist()
+    doubled = givers[held > wanted].tolist()
+    where, reached = _where(schedule, columns, (doubled or missing)[0], bool(doubled))
     found = Counterexample(rank, chunk, missing, doubled, where, schedule.ranks)
     if doubled:
         text = "rank {rank}, chunk {chunk} counts what ranks {ranks} gave more than once"
@@ -77,18 +93,51 @@ def explain(schedule: Schedule, rank: int, chunk: int) -> tuple[Counterexample, 
     return found, why
 
 
+def _suspects(schedule: Schedule, columns: Ints, rank: int) -> Ints:
+    """Ranks to follow one by one: all who give, or few enough, of whom one is not counted right.
+
+    Groups of ranks are followed together, on random numbers, until the first group that is wrong
+    is small: as many groups as fit into `CELLS`.
+    """
+    participants = schedule.ranks + schedule.helpers
+    at_once = max(2, CELLS // participants)
+    givers = np.arange(schedule.ranks)
+    if schedule.ranks > at_once:
+        givers = np.flatnonzero(schedule.before(columns)[: schedule.ranks, 0])
+        others = np.setdiff1d(np.arange(schedule.ranks), givers)[:1]  # who has nothing to give
+        givers = givers if len(givers) else others
+    rng, add = np.random.default_rng(), AddAndMix(random_prime())
+    while len(givers) > at_once:
+        groups = np.array_split(givers, min(at_once, len(givers)))
+        values = np.zeros((participants, len(columns), len(groups), 2), np.uint64)
+        for g, members in enumerate(groups):
+            values[members, :, g, 0] = words(rng, (len(members), 1))
+        wanted = [sum(values[m, 0, g, 0].tolist()) % int(add.prime) for g, m in enumerate(groups)]
+        for step in schedule.moves(columns):
+            apply(step, values, add)
+        wrong = [int(v) != w for v, w in zip(values[rank, 0, :, 0], wanted, strict=True)]
+        givers = groups[wrong.index(True) if any(wrong) else 0]
+    return givers
+
+
 def _where(
-    schedule: Schedule, columns: Ints, missing: list[int], doubled: list[int]
+    schedule: Schedule, columns: Ints, giver: int, doubled: bool
 ) -> tuple[int | None, list[int]]:
-    watched = (doubled or missing)[0]
-    last, spread = None, None
-    for number, values in counts(schedule, columns):
-        holds = values[:, 0, watched]
-        if doubled and (holds > 1).any():
-            return number, []
-        if np.count_nonzero(holds) != spread:
-            spread, last = np.count_nonzero(holds), number
-    return last, np.flatnonzero(holds).tolist()
+    """The round where a contribution went wrong, and the places it got to."""
+    last = None
+    holders = schedule.before(columns)[:, 0] & (
+        np.arange(schedule.ranks + schedule.helpers) == giver
+    )
+    for step, values in counts(schedule, columns, np.array([giver])):
+        if step is None:
+            continue
+        now = values[step.dst, 0, 0]
+        if doubled and (now > 1).any():
+            return step.round, []
+        if ((now > 0) != holders[step.dst]).any():
+            holders[step.dst] = now > 0
+            last = step.round
+    return last, np.flatnonzero(holders).tolist()
 
 
 def _add(a: Ints, b: Ints) -> Ints:

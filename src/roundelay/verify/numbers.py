@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -14,9 +15,6 @@ from ..schedule import Schedule, ScheduleError, Step, apply, occupy
 CELLS: Final = 2**25
 """Places held in memory at a time: 17 bytes each, about 570 MB in all."""
 
-PRIME: Final = 2**63 - 25
-"""Sums are taken modulo the largest prime below 2**63: modulo 2**64, a contribution that 64
-doublings in a row count 2**64 times too often would vanish."""
 MIXER: Final = 0xBF58476D1CE4E5B9
 """An odd multiplier with its bits well spread (from splitmix64, Steele et al. 2014)."""
 
@@ -37,23 +35,53 @@ class Totals(NamedTuple):
     summation: str
 
 
-def add_and_mix(a: Words, b: Words) -> Words:
-    """Sums (modulo a prime) in [..., 0]; in [..., 1] a mixing that does not associate.
+def random_prime() -> int:
+    """A prime between 2**62 and 2**63, drawn anew each time.
+
+    Sums are taken modulo a prime that nobody can know beforehand: modulo a known number, a
+    contribution counted that many times too often would vanish.
+    """
+    while True:
+        candidate = 2**62 + 1 + 2 * secrets.randbelow(2**61)
+        if _is_prime(candidate):
+            return candidate
+
+
+def _is_prime(n: int) -> bool:
+    """Miller-Rabin; these bases decide every n below 2**64 (Sorenson and Webster 2015)."""
+    bases = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
+    if any(n % p == 0 for p in bases):
+        return n in bases
+    twos = (n - 1 & 1 - n).bit_length() - 1
+    odd = n - 1 >> twos
+    return all(
+        pow(a, odd, n) == 1 or any(pow(a, odd << i, n) == n - 1 for i in range(twos)) for a in bases
+    )
+
+
+class AddAndMix:
+    """Sums modulo a prime in [..., 0]; in [..., 1] a mixing that does not associate.
 
     Equal mixes mean equal trees of additions, but for the order of the two terms of each.
     """
-    out = a + b
-    total = out[..., 0]
-    np.minimum(total, total - np.uint64(PRIME), out=total)  # below the prime, that wraps round
-    mix = out[..., 1]
-    mix ^= mix >> np.uint64(29)
-    mix *= np.uint64(MIXER)
-    return out
+
+    def __init__(self, prime: int = 2**63 - 25) -> None:
+        self.prime = np.uint64(prime)
+
+    def __call__(self, a: Words, b: Words) -> Words:
+        """The two added, elementwise."""
+        out = a + b
+        total = out[..., 0]
+        np.minimum(total, total - self.prime, out=total)  # below the prime, that wraps round
+        mix = out[..., 1]
+        mix ^= mix >> np.uint64(29)
+        mix *= np.uint64(MIXER)
+        return out
 
 
 def words(rng: np.random.Generator, shape: tuple[int, ...]) -> Words:
-    """Random words below the prime."""
-    return rng.integers(0, PRIME, shape, np.uint64)
+    """Random words, below every prime that may be drawn."""
+    return rng.integers(0, 2**62, shape, np.uint64)
 
 
 def start(schedule: Schedule, columns: Ints, rng: np.random.Generator) -> tuple[Words, Any]:
@@ -105,7 +133,7 @@ def in_rank_order(n: int) -> int:
     mine = words(np.random.default_rng(0), (n,))
     total = np.array([0, mine[0]], np.uint64)
     for word in mine[1:]:
-        total = add_and_mix(total, np.array([0, word], np.uint64))
+        total = AddAndMix()(total, np.array([0, word], np.uint64))
     return int(total[1])
 
 
@@ -115,17 +143,17 @@ def run(schedule: Schedule, columns: Ints | None, rng: np.random.Generator) -> T
     Raises:
         ScheduleError: at the first illegal move.
     """
-    same_bits, trees = True, set[int]()
+    same_bits, trees, add = True, set[int](), AddAndMix(random_prime())
     for block in _blocks(schedule, columns):
         everything = columns is None and len(block) == schedule.chunks
         values, held = start(schedule, block, rng)
-        wanted = _totals(values[..., 0])
+        wanted = _totals(values[..., 0], int(add.prime))
         clock = Clock(held.size) if schedule.overlaps else None
         for step in schedule.moves(None if everything else block):
             occupy(step, held, block)
             if clock is not None:
                 clock.check(step, block)
-            apply(step, values, add_and_mix)
+            apply(step, values, add)
         rank, col = np.nonzero(schedule.after(block))
         bad = ~held[rank, col] | (values[rank, col, 0] != wanted[col])
         if bad.any():
@@ -143,11 +171,11 @@ def run(schedule: Schedule, columns: Ints | None, rng: np.random.Generator) -> T
     return Totals(None, same_bits, "rank" if by_rank else "tree")
 
 
-def _totals(values: Words) -> Words:
+def _totals(values: Words, prime: int) -> Words:
     """Column sums modulo the prime, of the upper and lower halves so that neither overflows."""
     halves = values >> np.uint64(32), values & np.uint64(2**32 - 1)
     upper, lower = (half.sum(axis=0).astype(object) for half in halves)
-    return np.asarray((upper * 2**32 + lower) % PRIME, np.uint64)
+    return np.asarray((upper * 2**32 + lower) % prime, np.uint64)
 
 
 def _blocks(schedule: Schedule, columns: Ints | None) -> Iterator[Ints]:

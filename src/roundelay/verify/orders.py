@@ -8,8 +8,9 @@ import numpy as np
 
 from ..collectives import Ints
 from ..schedule import REDUCE, Schedule, Step, apply
-from .numbers import MIXER, PRIME, add_and_mix, start
+from .numbers import MIXER, AddAndMix, start
 
+PRIME = 2**63 - 25
 Place = tuple[int, int]
 Word = tuple[int, int]
 State = dict[Place, Word]
@@ -95,13 +96,14 @@ def any_order(schedule: Schedule, rng: np.random.Generator) -> bool:
         (int(r), int(c)): (int(values[r, c, 0]), int(values[r, c, 1])) for r, c in np.argwhere(held)
     }
     execute(half_moves(schedule), state, rng)
+    add = AddAndMix(PRIME)
     for step in schedule.moves():
-        apply(step, values, add_and_mix)
+        apply(step, values, add)
     must = np.argwhere(schedule.after())
     return all(state[int(r), int(c)] == tuple(values[r, c].tolist()) for r, c in must)
 
 
 def _add(a: Word, b: Word) -> Word:
-    """`add_and_mix` on Python's own numbers, faster one at a time."""
+    """`AddAndMix` on Python's own numbers, faster one at a time."""
     mix = (a[1] + b[1]) % 2**64
     return (a[0] + b[0]) % PRIME, (mix ^ mix >> 29) * MIXER % 2**64

@@ -22,7 +22,7 @@ from ..registry import algorithm, pick
     bad="one link a rank: more messages for the same bytes",
     source="NCCL channels; Patarasuk and Yuan 2009",
     tries={"rings": lambda n: (1, 3)},
-    needs="rings >= 1",
+    needs="1 <= rings <= 1024",
 )
 def rings(n: int, rings: int = 2) -> Schedule:
     units = [d for d in range(1, max(n, 2)) if gcd(d, n) == 1][: (rings + 1) // 2]
