@@ -21,6 +21,7 @@ test:
 
 bench:
 	$(PYTHON) benchmarks/schedule.py
+	$(PYTHON) benchmarks/reduce.py
 
 soak:
 	$(PYTHON) -m pytest --soak

@@ -21,6 +21,7 @@ import numpy as np
 
 import roundelay as rl
 from roundelay.cost import cost_of
+from roundelay.lower import lower
 
 HERE = Path(__file__).parent
 
@@ -56,6 +57,15 @@ def build_and_parts() -> list[tuple[str, str, str]]:
             build = best(lambda algorithm=algorithm: algorithm(16384))
             what = f"one rank's part, {name}, 16,384 ranks (building it first: {ms(build)})"
             rows.append((what, limit, ms(part)))
+    return rows
+
+
+def programs() -> list[tuple[str, str, str]]:
+    rows = []
+    for name in ("ring", "double_tree", "leader", "rails", "rails3", "switch", "halving_doubling"):
+        made = rl.build(f"all_reduce/{name}", 16384)
+        took = best(lambda made=made: lower(made, 7777))
+        rows.append((f"one rank's program with its waits, {name}, 16,384 ranks", "< 5 ms", ms(took)))
     return rows
 
 
@@ -148,7 +158,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="write benchmarks/schedule.md")
     write = parser.parse_args().write
-    rows = build_and_parts() + shapes() + large() + proofs() + commands()
+    rows = build_and_parts() + programs() + shapes() + large() + proofs() + commands()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     lines = [
         "# The schedule: figures",

@@ -106,7 +106,8 @@ class Round:
     @property
     def length(self) -> int:
         """Steps from the round's begin to its end."""
-        return int(np.max(self.start)) + self.times
+        last = self.start if isinstance(self.start, int) else int(self.start.max())
+        return last + self.times
 
     @property
     def at(self) -> int:
