@@ -8,20 +8,15 @@ are read. GB/s counts every source read once and the destination written once; 1
 With --write the tables go to benchmarks/reduce.md.
 """
 
-import argparse
-import datetime
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
+from report import report
 
 from roundelay import _native
 
-HERE = Path(__file__).parent
 SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1,
          "float8_e5m2": 1, "int64": 8, "int32": 4, "int8": 1, "complex64": 8}  # fmt: skip
 LARGE = 1 << 25  # elements: 128 MiB of float32, far more than caches hold
@@ -169,27 +164,8 @@ def by_isa() -> list[str]:
     ]
 
 
-def machine() -> str:
-    model = next(
-        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-         if line.startswith("model name")), platform.processor(),
-    )  # fmt: skip
-    return (
-        f"{os.cpu_count()} cores of {model}, {platform.system()} {platform.release()}, "
-        f"Python {platform.python_version()}, NumPy {np.__version__}"
-    )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write benchmarks/reduce.md")
-    write = parser.parse_args().write
-    lines = [
-        "# Reductions: figures",
-        "",
-        f"- machine: {machine()}; kernels for {_native.isa()}, one thread",
-        "- command: `python benchmarks/reduce.py --write`",
-        f"- date: {datetime.date.today().isoformat()}",
+def figures() -> list[str]:
+    return [
         "",
         "Medians of runs in turn. GB/s counts each source read once and the destination written",
         "once. Targets: a large float32 sum at the speed of memory, and a large bfloat16 sum in at",
@@ -202,11 +178,8 @@ def main() -> None:
         *by_sources(),
         *by_isa(),
     ]
-    text = "\n".join(lines).rstrip() + "\n"
-    print(text)
-    if write:
-        (HERE / "reduce.md").write_text(text)
 
 
 if __name__ == "__main__":
-    main()
+    kernels = f"; kernels for {_native.isa()}, one thread"
+    report(__file__, "Reductions: figures", kernels, figures)

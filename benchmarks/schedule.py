@@ -6,10 +6,6 @@ Every figure is the best of several runs (the machine's noise only ever adds), b
 proofs, which run once. With --write the table goes to benchmarks/schedule.md.
 """
 
-import argparse
-import datetime
-import os
-import platform
 import resource
 import subprocess
 import sys
@@ -17,13 +13,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
+from report import report
 
 import roundelay as rl
 from roundelay.cost import cost_of
 from roundelay.lower import lower
-
-HERE = Path(__file__).parent
 
 
 def best(work: Callable[[], object], runs: int = 7) -> float:
@@ -65,7 +59,9 @@ def programs() -> list[tuple[str, str, str]]:
     for name in ("ring", "double_tree", "leader", "rails", "rails3", "switch", "halving_doubling"):
         made = rl.build(f"all_reduce/{name}", 16384)
         took = best(lambda made=made: lower(made, 7777))
-        rows.append((f"one rank's program with its waits, {name}, 16,384 ranks", "< 5 ms", ms(took)))
+        rows.append(
+            (f"one rank's program with its waits, {name}, 16,384 ranks", "< 5 ms", ms(took))
+        )
     return rows
 
 
@@ -143,29 +139,10 @@ def commands() -> list[tuple[str, str, str]]:
     ]  # fmt: skip
 
 
-def machine() -> str:
-    model = next(
-        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-         if line.startswith("model name")), platform.processor(),
-    )  # fmt: skip
-    return (
-        f"{os.cpu_count()} cores of {model}, {platform.system()} {platform.release()}, "
-        f"Python {platform.python_version()}, NumPy {np.__version__}"
-    )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write benchmarks/schedule.md")
-    write = parser.parse_args().write
+def figures() -> list[str]:
     rows = build_and_parts() + programs() + shapes() + large() + proofs() + commands()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    lines = [
-        "# The schedule: figures",
-        "",
-        f"- machine: {machine()}",
-        "- command: `python benchmarks/schedule.py --write`",
-        f"- date: {datetime.date.today().isoformat()}",
+    return [
         f"- peak memory of the whole run: {peak:,.0f} MiB",
         "",
         "Best of several runs; proofs run once.",
@@ -174,11 +151,7 @@ def main() -> None:
         "|---|---|---|",
         *(f"| {what} | {target} | {found} |" for what, target, found in rows),
     ]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if write:
-        (HERE / "schedule.md").write_text(text)
 
 
 if __name__ == "__main__":
-    main()
+    report(__file__, "The schedule: figures", "", figures)

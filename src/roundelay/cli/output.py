@@ -30,7 +30,7 @@ def _plain(value: Any) -> Any:
         return int(value.numerator) if whole else value.numerator / value.denominator
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise NotImplementedError(f"{type(value)} in JSON")
+    raise TypeError(f"{type(value)} in JSON")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: str = "") -> str:
