@@ -29,6 +29,7 @@ soak:
 docs:
 	$(SPHINX) -b html docs docs/_build/en
 	$(SPHINX) -b html -D language=zh_CN docs docs/_build/zh
+	$(PYTHON) -m pytest tests/test_docs_build.py
 
 # After a change of the English text: refresh the message catalogues, then translate what is new.
 docs-text:

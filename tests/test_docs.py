@@ -158,7 +158,7 @@ def test_walkthrough_makes_an_algorithm_that_the_registry_finds(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert target in done.stdout
-    assert re.search(r"^[1-9]\d* cases of 1 algorithms proved", done.stdout, re.M)
+    assert "cases proved: 48; algorithms: 1" in done.stdout
 
 
 # The Chinese catalogues: complete, and made from the pages as they are.
@@ -166,7 +166,7 @@ def test_walkthrough_makes_an_algorithm_that_the_registry_finds(tmp_path):
 ENTRY = re.compile(r'^((?:#.*\n)*)msgid ((?:".*"\n)+)msgstr ((?:".*"\n)+)', re.M)
 
 
-def _catalogue(path: Path) -> dict[str, str]:
+def catalogue_of(path: Path) -> dict[str, str]:
     """Messages and their translations; those marked fuzzy have none."""
 
     def text(quoted: str) -> str:
@@ -180,44 +180,29 @@ def _catalogue(path: Path) -> dict[str, str]:
     return found
 
 
-def _translated_pages() -> list[Path]:
+def translated_pages() -> list[Path]:
     pages = [p.relative_to(TOP / "docs") for p in refresh.pages() if TOP / "docs" in p.parents]
     return [p for p in pages if p.parts[0] != "design"]
 
 
-@pytest.mark.parametrize("page", _translated_pages(), ids=str)
+@pytest.mark.parametrize("page", translated_pages(), ids=str)
 def test_page_is_translated(page):
-    catalogue = _catalogue(CATALOGUES / page.with_suffix(".po"))
+    catalogue = catalogue_of(CATALOGUES / page.with_suffix(".po"))
     assert catalogue
     assert not [source for source, translation in catalogue.items() if not translation]
 
 
-@pytest.mark.parametrize("page", _translated_pages(), ids=str)
+@pytest.mark.parametrize("page", translated_pages(), ids=str)
 def test_catalogue_has_no_lines_that_change_with_the_text_around(page):
     assert "\n#: " not in (CATALOGUES / page.with_suffix(".po")).read_text("utf-8")
 
 
-@pytest.mark.parametrize("page", _translated_pages(), ids=str)
+@pytest.mark.parametrize("page", translated_pages(), ids=str)
 def test_translation_keeps_code_and_links(page):
     """What stands in backquotes is the same in both languages, and so is where links lead."""
 
     def quoted(text: str) -> list[str]:
         return sorted(re.sub(r".*<(.*)>", r"\1", q) for q in re.findall(r"`+([^`]+)`+", text))
 
-    for source, translation in _catalogue(CATALOGUES / page.with_suffix(".po")).items():
+    for source, translation in catalogue_of(CATALOGUES / page.with_suffix(".po")).items():
         assert quoted(source) == quoted(translation), source
-
-
-def test_catalogues_are_made_from_the_pages_as_they_are(tmp_path):
-    """Else `make docs-text`. Docstrings may be ahead of their translation."""
-    pytest.importorskip("myst_parser")
-    pytest.importorskip("furo")
-    build = [sys.executable, "-m", "sphinx", "-q", "-b", "gettext", str(TOP / "docs"), "made"]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    subprocess.run(build, cwd=tmp_path, env=env, check=True, capture_output=True)
-    for page in _translated_pages():
-        if page.as_posix() in ("reference/api.md", "reference/algorithms.md"):
-            continue
-        made = _catalogue(tmp_path / "made" / page.with_suffix(".pot"))
-        kept = _catalogue(CATALOGUES / page.with_suffix(".po"))
-        assert made.keys() == kept.keys(), f"{page}: make docs-text, then translate"
