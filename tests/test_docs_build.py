@@ -1,4 +1,4 @@
-"""What only Sphinx can tell; collected where the extra `docs` is installed, as `make docs` has it."""
+"""What only Sphinx can tell; collected where the extra `docs` is there, as for `make docs`."""
 
 import os
 import subprocess
