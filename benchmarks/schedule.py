@@ -46,11 +46,11 @@ def build_and_parts() -> list[tuple[str, str, str]]:
     for names, limit in ((near, "< 5 ms"), (butterflies, "< 25 ms")):
         for name in names:
             algorithm = rl.find(f"all_reduce/{name}")
+            whole = best(lambda algorithm=algorithm: algorithm(16384).part(7777))
             made = algorithm(16384)
             part = best(lambda made=made: made.part(7777))
-            build = best(lambda algorithm=algorithm: algorithm(16384))
-            what = f"one rank's part, {name}, 16,384 ranks (building it first: {ms(build)})"
-            rows.append((what, limit, ms(part)))
+            what = f"build it and take one rank's part, {name}, 16,384 ranks (the part: {ms(part)})"
+            rows.append((what, limit, ms(whole)))
     return rows
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .collectives import Ints, matching, owner, root
-from .rounds import Round, ScheduleError
+from .rounds import Round, ScheduleError, all_differ
 from .schedule import Schedule, changed
 
 
@@ -62,7 +62,7 @@ def _check(stages: list[list[Schedule]]) -> None:
         if len({(p.kind.opens, p.kind.closes) for p in stage}) > 1:
             raise ScheduleError("parts of one stage must all open, all close, or do neither")
         ranks = np.concatenate([p.rows.ravel() for p in stage])
-        if len(np.unique(ranks)) != len(ranks):
+        if not all_differ(ranks):
             raise ScheduleError("parts of one stage are done at the same time, by different ranks")
 
 
@@ -135,7 +135,7 @@ class _Placed(NamedTuple):
         ranks, move_to = self.part.ranks, self.helper - self.part.ranks
 
         def names(ids: Ints) -> Ints:
-            return np.where(ids < ranks, ids, ids + move_to)
+            return np.where(ids < ranks, ids, ids + move_to) if self.part.helpers else ids
 
         def rename(r: Round) -> Round:
             r = r.inside(self.part.chunks, total // self.chunks, self.prefix[r.src])
@@ -209,6 +209,6 @@ def _owners(levels: list[_Level], n: int) -> Ints:
         if (level.digit < 0).any():
             raise ScheduleError(f"rank {int(np.argmin(level.digit))} ends up with no piece")
         piece = piece * level.size + level.digit
-    if len(np.unique(piece)) != n or prod(level.size for level in levels) != n:
+    if not all_differ(piece) or prod(level.size for level in levels) != n:
         raise ScheduleError("the parts do not give every rank a piece of its own")
     return np.argsort(piece)

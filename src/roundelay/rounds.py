@@ -262,6 +262,14 @@ class Round:
                 raise ScheduleError(f"move {i}: {name} = {values[i]}; expected 0{upto}")
 
 
+def all_differ(ids: Ints) -> bool:
+    """Whether no id stands twice; ids are not negative."""
+    if ids.size and int(ids.max()) < 8 * ids.size:
+        return int(np.bincount(ids.ravel()).max()) == 1
+    ordered = np.sort(ids, axis=None)
+    return not (ordered[1:] == ordered[:-1]).any()
+
+
 _PER_MOVE: Final = ("src", "dst", "chunk", "op", "count", "start")
 
 

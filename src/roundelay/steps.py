@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .collectives import Bools, Ints
-from .rounds import REDUCE, Round, ScheduleError
+from .rounds import REDUCE, Round, ScheduleError, all_differ
 
 
 class Step(NamedTuple):
@@ -57,7 +57,7 @@ class Step(NamedTuple):
 def steps_of(r: Round, number: int, chunks: int, columns: Ints | None) -> Iterator[Step]:
     """The steps of a round: all its moves, or only those of the chunks `columns`, which rise."""
     begin = r.at
-    distinct = len(np.unique(r.dst)) == len(r.dst)
+    distinct = all_differ(r.dst)
     width = chunks if columns is None else len(columns)
 
     def step(t: int, move: Ints, src: Ints, dst: Ints, col: Ints, places: list[Ints]) -> Step:

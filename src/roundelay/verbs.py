@@ -12,7 +12,7 @@ import numpy as np
 
 from .collectives import Ints, collective, everyone, owner, root
 from .levels import then
-from .rounds import COPY, REDUCE, Round, ScheduleError, whole_numbers
+from .rounds import COPY, REDUCE, Round, ScheduleError, all_differ, whole_numbers
 from .schedule import Schedule, changed
 
 __all__ = ["TRANSPOSE", "on", "reverse", "split", "then"]
@@ -39,7 +39,7 @@ def on(groups: Any, schedule: Schedule) -> Schedule:
         rows = np.empty(0, np.int64)
     if rows.ndim != 2 or rows.size == 0 or rows.min() < 0:
         raise ScheduleError(f"groups must be rows of ranks, found {groups!r:.80}")
-    if len(np.unique(rows)) != rows.size:
+    if not all_differ(rows):
         raise ScheduleError("a rank stands twice in groups; expected every rank once at most")
     if schedule.groups is not None:
         raise ScheduleError("`on` takes a schedule for all its ranks, found one for rows of them")
