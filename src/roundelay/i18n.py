@@ -26,6 +26,10 @@ class Message(NamedTuple):
     text: str
     values: Mapping[str, Any]
 
+    def __str__(self) -> str:
+        """The text in English."""
+        return self.tell(str)
+
     def tell(self, translate: Translate) -> str:
         """The text in the language of `translate`, with the values put in."""
         values = {

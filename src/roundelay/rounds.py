@@ -291,9 +291,8 @@ def whole_numbers(name: str, value: Any) -> Ints:
     if array.size == 0:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu" or (array.size and abs(int(array.max())) >= 2**62):
-        raise ScheduleError(
-            f"{name} must hold whole numbers below 2**62, found {array.dtype} {value!r:.60}"
-        )
+        wanted = "COPY or REDUCE" if name == "op" else "whole numbers below 2**62"
+        raise ScheduleError(f"{name} must hold {wanted}, found {array.dtype} {value!r:.60}")
     return array
 
 

@@ -202,7 +202,7 @@ class Algorithm:
 
 def algorithm(
     collective: str, *, each: str = "", messages: str = "", bytes_sent: str = "", steps: str = "",
-    good: str, bad: str, source: str, **more: Any,
+    good: str = "", bad: str = "", source: str = "", **more: Any,
 ) -> Callable[[Callable[..., Schedule]], Algorithm]:  # fmt: skip
     """Make a function of n an `Algorithm` of the collective, with its cost card.
 

@@ -63,6 +63,9 @@ def command(
         name, n = loaded.collective, loaded.ranks
     else:
         name, n = loaded[0].collective, only_one(ranks)
+        if len(kinds := {a.collective for a in loaded}) > 1:
+            choice = ", ".join(f"{target}:{kind}" for kind in sorted(kinds))
+            raise click.UsageError(f"{target!r} has several collectives; choose one: {choice}")
         able = [a for a in loaded if len(loaded) == 1 or a.fits(n, params)]
         found = [(a.name, _cost(a, n, size, params, root, weights)) for a in able]
     size = sum(weights) if weights else size

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from ..algorithms import Algorithm, algorithms, find
-from ..collectives import COLLECTIVES
+from ..collectives import COLLECTIVES, UnknownName
 from ..errors import RoundelayError
 from ..rounds import Round
 from ..schedule import Schedule
@@ -120,19 +120,38 @@ def leave_out(*given: Any) -> None:
 def load(target: str) -> list[Algorithm] | Schedule:
     """What a target names: a collective, an algorithm, a schedule file, or a file of algorithms.
 
+    ``FILE.py:COLLECTIVE/ALGORITHM`` names one of several in a file.
+
     Raises:
         RoundelayError: nothing of that name, or a file that is no schedule.
         OSError: the file cannot be read.
     """
+    file, _, name = target.rpartition(".py:")
+    if file:
+        found = load_python(Path(file + ".py"))
+        chosen = [a for a in found if name in (f"{a.collective}/{a.name}", a.collective)]
+        if not chosen:
+            raise UnknownName(f"algorithm in {file}.py", name, [_name(a) for a in found])
+        return chosen
     if target.endswith(".py"):
         return load_python(Path(target))
-    if target.endswith(".json") or (os.sep in target and Path(target).is_file()):
+    if target.endswith(".json"):
         from ..formats.schedule import read_schedule
 
         return read_schedule(read(Path(target)))
-    if "/" in target:
+    if "/" in target and target.count("/") == 1 and not Path(target).exists():
         return [find(target)]
+    if Path(target).exists():
+        raise RoundelayError(
+            f"{target} is a file or folder; expected one that ends in .json or .py"
+        )
+    if target not in COLLECTIVES and (same := [a for a in algorithms() if a.name == target]):
+        raise RoundelayError(f"{target!r} is no collective; try {', '.join(map(_name, same))}")
     return algorithms(target)
+
+
+def _name(a: Algorithm) -> str:
+    return f"{a.collective}/{a.name}"
 
 
 def read(path: Path) -> bytes:
@@ -161,26 +180,30 @@ def load_python(path: Path) -> list[Algorithm]:
         "__package__": "roundelay.algorithms.all_reduce",  # any: so that `from ...schedule` works
     }
     sys.path.insert(0, str(path.parent))
-    with blame(str(path)):
-        exec(compile(read(path), str(path), "exec"), scope)
+    text = read(path)
+    with blame(path):
+        exec(compile(text, str(path), "exec"), scope)
     found: list[Algorithm] = [v for v in scope.values() if isinstance(v, Algorithm)]
     if not found:
-        raise RoundelayError(f"{path} defines no algorithm; put @algorithm(...) over a function")
+        raise RoundelayError(
+            f"{path} defines no algorithm; write `from roundelay import algorithm` and over a "
+            'function @algorithm("all_reduce", messages="...", bytes_sent="...", steps="...")'
+        )
     return [replace(a, function=_blamed(a, path)) for a in found]
 
 
 def _blamed(a: Algorithm, path: Path) -> Callable[..., Schedule]:
     @wraps(a.function)
     def build(n: int, **params: Any) -> Schedule:
-        where = f"{path}: {a.name}({n})"
-        with blame(where):
+        where = f"{a.name}({n})"
+        with blame(path, where):
             schedule = a.function(n, **params)
         if not isinstance(schedule, Schedule) or not callable(schedule.rounds):
             return schedule
         lazy = schedule.rounds
 
         def rounds() -> Iterator[Round]:
-            with blame(where):
+            with blame(path, where):
                 yield from lazy()
 
         return replace(schedule, rounds=rounds)
@@ -189,14 +212,18 @@ def _blamed(a: Algorithm, path: Path) -> Callable[..., Schedule]:
 
 
 @contextmanager
-def blame(where: str) -> Iterator[None]:
+def blame(path: Path, where: str = "") -> Iterator[None]:
     """Turn what a user's code raises into an error of the input, which says where."""
     try:
         yield
     except (RoundelayError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise RoundelayError(f"{where}: {type(error).__name__}: {error}") from error
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [f.lineno for f in frames if f.filename == str(path)]
+        at = f", line {lines[-1]}" if lines else ""
+        what = f"{where}: " if where else ""
+        raise RoundelayError(f"{path}{at}: {what}{type(error).__name__}: {error}") from error
 
 
 def one_schedule(
@@ -208,6 +235,7 @@ def one_schedule(
         leave_out(ranks, params, root)
         return loaded
     if len(loaded) != 1:
-        names = ", ".join(f"{a.collective}/{a.name}" for a in loaded)
+        parted = f"{target}:" if target.endswith(".py") else ""
+        names = ", ".join(f"{parted}{_name(a)}" for a in loaded)
         raise click.UsageError(f"{target!r} has several algorithms; choose one: {names}")
     return loaded[0](only_one(ranks), root, **params)

@@ -62,6 +62,16 @@ class Verdict:
     counterexample: Counterexample | None = None
     why: Message | None = None
 
+    def __bool__(self) -> bool:
+        """Whether it is proved, so that ``assert verify(schedule)`` means what it says."""
+        return self.ok
+
+    def __str__(self) -> str:
+        """The outcome in a line."""
+        name = f"{self.collective}/{self.algorithm or '?'}, {self.ranks} ranks"
+        seen = "" if self.sampled is None else f" on {self.sampled} of {self.chunks:,} chunks"
+        return f"{name}: proved{seen}" if self.ok else f"{name}: not proved: {self.reason}"
+
     @property
     def reason(self) -> str:
         """What is wrong, in English; empty where nothing is."""

@@ -22,7 +22,10 @@ from ..registry import algorithm
 )
 def one_shot(n: int) -> Schedule:
     if n > 4096:
-        raise ScheduleError(f"one-shot over {n:,} ranks is {n * n:,} moves; expected at most 4,096")
+        raise ScheduleError(
+            f"one_shot has n * n moves and is built up to 4,096 ranks, not {n:,}; "
+            "`cost` counts it by its formulas"
+        )
     rank = np.arange(n if n > 1 else 0)
     src, dst = np.repeat(rank, n), np.tile(rank, n)
     return Schedule("all_reduce", n, 1, [Round(src, dst, 0, np.where(src == 0, COPY, REDUCE))])
