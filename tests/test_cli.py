@@ -294,3 +294,41 @@ def test_completion_of_targets(capsys):
     found = complete_target(None, None, "all_reduce/r")
     assert "all_reduce/ring" in found
     assert all(name.startswith("all_reduce/r") for name in found)
+
+
+TWO = """
+import numpy as np
+from roundelay import algorithm, build, reverse, then
+
+@algorithm("all_gather", messages="n - 1", bytes_sent="S*(n-1)/n", steps="n - 1")
+def around(n):
+    return build("all_gather/ring", n)
+
+back = around.transpose()
+"""
+
+
+def test_one_of_several_algorithms_in_a_file(capsys, tmp_path):
+    file = tmp_path / "two.py"
+    file.write_text(TWO)
+    assert run(capsys, "verify", str(file), "-n", "1-5")[0] == 0
+    status, _, err = run(capsys, "show", str(file), "-n", "3")
+    assert status == 2
+    assert f"{file}:reduce_scatter/around" in err
+    status, out, _ = run(capsys, "show", f"{file}:reduce_scatter/around", "-n", "3")
+    assert status == 0
+    assert out.startswith("reduce_scatter/around: 3 ranks")
+    status, _, err = run(capsys, "cost", str(file), "-n", "3")
+    assert (status, f"{file}:all_gather" in err) == (2, True)
+    status, _, err = run(capsys, "cost", f"{file}:all_gather/abound", "-n", "3")
+    assert (status, "did you mean all_gather/around" in err) == (2, True)
+
+
+def test_an_error_in_a_users_file_says_where(capsys, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(TWO.replace('build("all_gather/ring", n)', "ring(n)"))
+    status, _, err = run(capsys, "verify", str(file), "-n", "3")
+    assert status == 2
+    assert f"{file}, line 7: around(3): NameError: name 'ring' is not defined" in err
+    status, _, err = run(capsys, "verify", str(tmp_path / "none.py"))
+    assert (status, "No such file" in err) == (2, True)

@@ -599,3 +599,14 @@ def test_a_wrong_schedule_over_many_ranks_fails_in_little_memory() -> None:
     assert not verdict.ok
     assert verdict.counterexample is not None
     assert verdict.counterexample.missing == [0]
+
+
+def test_a_verdict_is_true_or_false_and_says_why() -> None:
+    ring = build("all_reduce/ring", 4)
+    assert verify(ring)
+    assert str(verify(ring)) == "all_reduce/ring, 4 ranks: proved"
+    half = verify(replace(ring, rounds=list(ring)[:1]))
+    assert not half
+    assert str(half).startswith("all_reduce/ring, 4 ranks: not proved: rank 0, chunk 0 lacks")
+    big = verify(build("all_gather/bruck", 2000))
+    assert str(big) == "all_gather/bruck, 2000 ranks: proved on 16 of 2,000 chunks"
