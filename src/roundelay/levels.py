@@ -9,7 +9,6 @@ called ``prefix * chunks + c`` in the whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import lcm, prod
 from typing import NamedTuple
 
@@ -138,8 +137,14 @@ class _Placed(NamedTuple):
             return np.where(ids < ranks, ids, ids + move_to) if self.part.helpers else ids
 
         def rename(r: Round) -> Round:
-            r = r.inside(self.part.chunks, total // self.chunks, self.prefix[r.src])
-            return replace(r, src=names(r.src), dst=names(r.dst), begin=r.at + self.begin)
+            return r.inside(
+                self.part.chunks,
+                total // self.chunks,
+                self.prefix[r.src],
+                src=names(r.src),
+                dst=names(r.dst),
+                begin=r.at + self.begin,
+            )
 
         return rename
 

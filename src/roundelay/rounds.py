@@ -214,13 +214,14 @@ class Round:
         order = np.lexsort((move, t))
         return t[order], move[order], col[order]
 
-    def inside(self, chunks: int, scale: int, piece: int | Ints) -> Round:
+    def inside(self, chunks: int, scale: int, piece: int | Ints, **changes: Any) -> Round:
         """The same of `chunks` chunks that lie inside a piece of a larger whole.
 
         Args:
             chunks: number of chunks the round's schedule has.
             scale: chunks of the whole to one of these.
             piece: number of the piece, one for all moves or one each.
+            **changes: of other fields, at the same time.
         """
         ids = chunks // self.unit
         return replace(
@@ -228,6 +229,7 @@ class Round:
             chunk=self.chunk + np.multiply(piece, ids, dtype=np.int64),
             unit=self.unit * scale,
             wrap=self.wrap or ids,
+            **changes,
         )
 
     def check(self, participants: int, chunks: int) -> None:
@@ -300,7 +302,11 @@ def as_ids(array: Ints) -> Ints:
     """int32 where it fits: half the memory, and 2**31 ids are more than most ever need."""
     if array.dtype == np.int32 and not array.flags.writeable:
         return array
-    small = array.size == 0 or (array.min() >= -(2**31) and array.max() < 2**31)
+    small = (
+        array.dtype == np.int32
+        or array.size == 0
+        or (array.min() >= -(2**31) and array.max() < 2**31)
+    )
     narrow: Ints = np.array(array, np.int32 if small else np.int64)
     narrow.flags.writeable = False
     return narrow

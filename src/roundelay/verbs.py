@@ -13,7 +13,7 @@ import numpy as np
 from .collectives import Ints, collective, everyone, owner, root
 from .levels import then
 from .rounds import COPY, REDUCE, Round, ScheduleError, all_differ, whole_numbers
-from .schedule import Schedule, changed
+from .schedule import MAX_RANKS, Schedule, changed
 
 __all__ = ["TRANSPOSE", "on", "reverse", "split", "then"]
 
@@ -37,7 +37,7 @@ def on(groups: Any, schedule: Schedule) -> Schedule:
         rows = np.atleast_2d(whole_numbers("groups", groups)).astype(np.int64)
     except ScheduleError:
         rows = np.empty(0, np.int64)
-    if rows.ndim != 2 or rows.size == 0 or rows.min() < 0:
+    if rows.ndim != 2 or rows.size == 0 or rows.min() < 0 or rows.max() >= MAX_RANKS:
         raise ScheduleError(f"groups must be rows of ranks, found {groups!r:.80}")
     if not all_differ(rows):
         raise ScheduleError("a rank stands twice in groups; expected every rank once at most")
@@ -49,7 +49,7 @@ def on(groups: Any, schedule: Schedule) -> Schedule:
         )
     ranks = int(rows.max()) + 1
     extra = ranks + np.arange(len(rows) * schedule.helpers).reshape(len(rows), -1)
-    names = np.hstack([rows, extra])
+    names = np.hstack([rows, extra]).astype(np.int32)
 
     def spread(r: Round) -> Round:
         def tile(a: int | Ints) -> int | Ints:
