@@ -1,4 +1,4 @@
-"""Roundelay: describe a collective once as a schedule, then prove it, run it, time it, watch it.
+"""Roundelay: describe a collective once as a schedule, then prove it, count it, watch it.
 
 >>> import roundelay as rl
 >>> ring = rl.build("all_reduce/ring", 4)

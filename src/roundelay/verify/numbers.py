@@ -15,6 +15,8 @@ from ..schedule import Schedule, ScheduleError, Step, apply, occupy
 CELLS: Final = 2**25
 """Places held in memory at a time: 17 bytes each, about 570 MB in all."""
 
+PRIME: Final = 2**63 - 25
+"""The modulus where none needs to be drawn: the largest prime below 2**63."""
 MIXER: Final = 0xBF58476D1CE4E5B9
 """An odd multiplier with its bits well spread (from splitmix64, Steele et al. 2014)."""
 
@@ -67,7 +69,7 @@ class AddAndMix:
     Equal mixes mean equal trees of additions, but for the order of the two terms of each.
     """
 
-    def __init__(self, prime: int = 2**63 - 25) -> None:
+    def __init__(self, prime: int = PRIME) -> None:
         self.prime = np.uint64(prime)
 
     def __call__(self, a: Words, b: Words) -> Words:

@@ -8,9 +8,8 @@ import numpy as np
 
 from ..collectives import Ints
 from ..schedule import REDUCE, Schedule, Step, apply
-from .numbers import MIXER, AddAndMix, start
+from .numbers import MIXER, PRIME, AddAndMix, start
 
-PRIME = 2**63 - 25
 Place = tuple[int, int]
 Word = tuple[int, int]
 State = dict[Place, Word]
@@ -96,7 +95,7 @@ def any_order(schedule: Schedule, rng: np.random.Generator) -> bool:
         (int(r), int(c)): (int(values[r, c, 0]), int(values[r, c, 1])) for r, c in np.argwhere(held)
     }
     execute(half_moves(schedule), state, rng)
-    add = AddAndMix(PRIME)
+    add = AddAndMix()
     for step in schedule.moves():
         apply(step, values, add)
     must = np.argwhere(schedule.after())
