@@ -42,7 +42,7 @@ Buffer::Buffer(nanobind::handle object, bool writable, const std::string& what) 
     const int flags = PyBUF_C_CONTIGUOUS | (writable ? PyBUF_WRITABLE : 0);
     if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) {
         PyErr_Clear();
-        throw BadInput("reduce: " + reason(object, what));
+        throw BadInput(reason(object, what));
     }
 }
 

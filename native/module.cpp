@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "errors.hpp"
+#include "python_engine.hpp"
 #include "python_reduce.hpp"
 
 namespace nb = nanobind;
@@ -25,4 +26,5 @@ NB_MODULE(_native, module) {
     module.doc() = "The native core. For the library's own use: it changes without notice.";
     nb::register_exception_translator(set_error);
     roundelay::bind_reduce(module);
+    roundelay::bind_engine(module);
 }

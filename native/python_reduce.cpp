@@ -161,7 +161,7 @@ void python_reduce(std::string_view op_name, std::string_view type_name, nb::han
     check_defined(isa, op, type);
     const Scale scale = scale_of(op, type, scale_object);
 
-    const Buffer to(destination, true, "the destination");
+    const Buffer to(destination, true, "reduce: the destination");
     if (to.size() % item_size(type) != 0) {
         throw BadInput("reduce: the destination has " + std::to_string(to.size()) +
                        " bytes; expected a multiple of " + std::to_string(item_size(type)) +
@@ -172,7 +172,7 @@ void python_reduce(std::string_view op_name, std::string_view type_name, nb::han
     bool in_place = false;
     for (nb::handle source : sources) {
         const std::string what = "source " + std::to_string(held.size());
-        const Buffer& buffer = held.emplace_back(source, false, what);
+        const Buffer& buffer = held.emplace_back(source, false, "reduce: " + what);
         if (buffer.size() != to.size()) {
             throw BadInput("reduce: " + what + " has " + std::to_string(buffer.size()) +
                            " bytes and the destination " + std::to_string(to.size()) +

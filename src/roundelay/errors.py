@@ -7,3 +7,35 @@ class RoundelayError(ValueError):
     Its message says what was found, what was expected and what to try, so that it can be
     shown to a user as it stands. Any other exception is a defect in the library.
     """
+
+
+class ExchangeError(RoundelayError):
+    """An exchange between ranks went wrong; the communicator cannot be used any more.
+
+    Attributes:
+        rank: whose fault it is, or -1.
+    """
+
+    def __init__(self, text: str, rank: int = -1) -> None:
+        super().__init__(text)
+        self.rank = rank
+
+
+class PeerLost(ExchangeError):
+    """A rank has ended while others exchange data with it."""
+
+
+class CallsDiffer(ExchangeError):
+    """Ranks made different calls: another collective, size, type, operation or order."""
+
+
+class TooLate(ExchangeError):
+    """A rank has not come for as long as the communicator's `timeout` allows."""
+
+
+class Interrupted(ExchangeError):
+    """A rank was interrupted in the middle of an exchange."""
+
+
+class Broken(ExchangeError):
+    """The exchange failed here or elsewhere."""

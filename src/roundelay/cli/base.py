@@ -13,8 +13,20 @@ import click
 
 from ..i18n import LANGUAGES, default_lang, translator
 
-COMMANDS: Final = ("demo", "algorithms", "show", "verify", "cost", "export", "completion")
+COMMANDS: Final = (
+    "demo",
+    "algorithms",
+    "show",
+    "verify",
+    "cost",
+    "bench",
+    "launch",
+    "export",
+    "completion",
+)
 """The commands in the order of the help; each stands in a module of its name."""
+PASSES_ON: Final = "launch"
+"""The command whose later words may belong to another program."""
 
 
 def say(text: str, **values: Any) -> str:
@@ -38,6 +50,8 @@ def take_language(args: list[str]) -> tuple[str | None, list[str]]:
         RoundelayError: no such language.
     """
     for i, word in enumerate(args):
+        if word in ("--", PASSES_ON):
+            break
         name, equals, value = word.partition("=")
         value = value if equals else "".join(args[i + 1 : i + 2])
         if name == "--lang":

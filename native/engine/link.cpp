@@ -1,0 +1,192 @@
+#include "engine/link.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace roundelay::engine {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x4C444E52;
+constexpr std::size_t kMostParts = 64;    // of one call to the kernel
+constexpr std::size_t kMostText = 4096;   // of a word
+
+struct WordHeader {
+    std::uint32_t magic;
+    std::uint8_t kind;
+    std::uint8_t spare[3];
+    std::int32_t blamed;
+    std::int32_t trouble;
+    std::uint32_t length;
+};
+
+bool again(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+}  // namespace
+
+Link::Link(std::vector<int> connections) : words_(connections.front()) {
+    for (const int fd : connections) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    for (std::size_t i = 1; i < connections.size(); ++i) {
+        connections_.push_back(Connection{connections[i], {}, {}, 0});
+    }
+}
+
+Link::Link(Link&& other) noexcept = default;
+
+Link::~Link() {
+    if (connections_.empty()) return;  // moved from
+    for (const Connection& connection : connections_) ::close(connection.fd);
+    ::close(words_);
+}
+
+bool Link::send(const Call& call, std::span<const iovec> parts, std::size_t size,
+                std::uint32_t* open) {
+    Connection& connection = connections_[sent_++ % connections_.size()];
+    Outgoing message{{kMagic, 0, size, call}, {}, 0, open};
+    message.parts.reserve(parts.size() + 1);
+    message.parts.push_back({&message.header, sizeof(Header)});
+    message.parts.insert(message.parts.end(), parts.begin(), parts.end());
+    if (connection.out.empty() && push(connection, message)) return true;
+    const std::size_t header_left = message.at == 0 ? message.parts[0].iov_len : 0;
+    connection.out.push_back(std::move(message));
+    Outgoing& kept = connection.out.back();
+    if (header_left > 0) {  // the header has moved
+        kept.parts[0] = {reinterpret_cast<std::byte*>(&kept.header) + sizeof(Header) - header_left,
+                         header_left};
+    }
+    ++*open;
+    ++waiting_;
+    return false;
+}
+
+// True when all of it has left, or the peer is lost.
+bool Link::push(Connection& connection, Outgoing& message) {
+    while (message.at < message.parts.size()) {
+        msghdr out{};
+        out.msg_iov = &message.parts[message.at];
+        out.msg_iovlen = std::min(message.parts.size() - message.at, kMostParts);
+        const ssize_t n = sendmsg(connection.fd, &out, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0) {
+            if (errno == EINTR) continue;
+            if (again(errno)) return false;
+            lost_ = true;
+            return true;
+        }
+        auto left = static_cast<std::size_t>(n);
+        while (message.at < message.parts.size() && left >= message.parts[message.at].iov_len) {
+            left -= message.parts[message.at++].iov_len;
+        }
+        if (left > 0) {
+            iovec& part = message.parts[message.at];
+            part.iov_base = static_cast<std::byte*>(part.iov_base) + left;
+            part.iov_len -= left;
+        }
+    }
+    return true;
+}
+
+void Link::pump() {
+    if (waiting_ == 0) return;
+    for (Connection& connection : connections_) {
+        while (!connection.out.empty() && push(connection, connection.out.front())) {
+            --*connection.out.front().open;
+            --waiting_;
+            connection.out.pop_front();
+        }
+    }
+}
+
+// Bytes read; 0 where there are none yet.
+std::size_t Link::read(int fd, iovec* parts, std::size_t count) {
+    msghdr in{};
+    in.msg_iov = parts;
+    in.msg_iovlen = std::min(count, kMostParts);
+    const ssize_t n = recvmsg(fd, &in, MSG_DONTWAIT);
+    if (n > 0) return static_cast<std::size_t>(n);
+    if (n == 0 || !again(errno)) lost_ = true;
+    return 0;
+}
+
+bool Link::receive(const Call& call, std::span<const Span> into, std::size_t size,
+                   std::optional<Call>& other) {
+    Connection& connection = connections_[received_ % connections_.size()];
+    while (connection.header_got < sizeof(Header)) {
+        iovec part{reinterpret_cast<std::byte*>(&connection.header) + connection.header_got,
+                   sizeof(Header) - connection.header_got};
+        const std::size_t n = read(connection.fd, &part, 1);
+        if (n == 0) return false;
+        connection.header_got += n;
+    }
+    const Header& header = connection.header;
+    if (header.magic != kMagic || header.size != size ||
+        std::memcmp(&header.call, &call, sizeof(Call)) != 0) {
+        other = header.call;
+        return false;
+    }
+    while (got_ < size) {
+        iovec parts[kMostParts];
+        std::size_t count = 0;
+        std::size_t skip = got_;
+        for (const Span& span : into) {
+            if (count == kMostParts) break;
+            if (skip >= span.size) {
+                skip -= span.size;
+                continue;
+            }
+            parts[count++] = {span.data + skip, span.size - skip};
+            skip = 0;
+        }
+        const std::size_t n = read(connection.fd, parts, count);
+        if (n == 0) return false;
+        got_ += n;
+    }
+    connection.header_got = 0;
+    got_ = 0;
+    ++received_;
+    return true;
+}
+
+std::optional<Word> Link::hear() {
+    char bytes[1024];
+    const ssize_t n = recv(words_, bytes, sizeof(bytes), MSG_DONTWAIT);
+    if (n > 0) heard_.append(bytes, static_cast<std::size_t>(n));
+    if (n == 0 || (n < 0 && !again(errno))) lost_ = true;
+    WordHeader header{};
+    if (heard_.size() < sizeof(header)) return std::nullopt;
+    std::memcpy(&header, heard_.data(), sizeof(header));
+    if (header.magic != kMagic || header.length > kMostText) {
+        lost_ = true;
+        return std::nullopt;
+    }
+    if (heard_.size() < sizeof(header) + header.length) return std::nullopt;
+    Word word{static_cast<Word::Kind>(header.kind), header.blamed, header.trouble,
+              heard_.substr(sizeof(header), header.length)};
+    heard_.erase(0, sizeof(header) + header.length);
+    return word;
+}
+
+void Link::say(const Word& word) {
+    WordHeader header{kMagic, static_cast<std::uint8_t>(word.kind), {}, word.blamed,
+                      word.trouble,
+                      static_cast<std::uint32_t>(std::min(word.text.size(), kMostText))};
+    std::string bytes(reinterpret_cast<const char*>(&header), sizeof(header));
+    bytes.append(word.text, 0, header.length);
+    (void)::send(words_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+int Link::next_in() const {
+    return connections_[received_ % connections_.size()].fd;
+}
+
+void Link::waiting_out(std::vector<int>& descriptors) const {
+    for (const Connection& connection : connections_) {
+        if (!connection.out.empty()) descriptors.push_back(connection.fd);
+    }
+}
+
+}  // namespace roundelay::engine

@@ -1,0 +1,100 @@
+// The stream of messages to and from a participant of another node, over TCP connections.
+//
+// Message k goes over connection k modulo their number, behind a header, and is taken in that
+// order. A connection of its own carries what is said about the exchange: farewells and failures.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/call.hpp"
+
+namespace roundelay::engine {
+
+struct Span {
+    std::byte* data;
+    std::size_t size;
+};
+
+// Something said on the connection for it.
+struct Word {
+    enum class Kind : std::uint8_t { farewell = 1, failure = 2 };
+    Kind kind = Kind::farewell;
+    std::int32_t blamed = -1;
+    std::int32_t trouble = 0;
+    std::string text;
+};
+
+class Link {
+   public:
+    // Takes over the connections: the first is for words.
+    explicit Link(std::vector<int> connections);
+    Link(Link&& other) noexcept;
+    Link(const Link&) = delete;
+    Link& operator=(const Link&) = delete;
+    Link& operator=(Link&&) = delete;
+    ~Link();
+
+    // Sends what lies in `parts`. True when it has left; else `*open` is raised by one and lowered
+    // when it has, and the memory must stay as it is until then.
+    bool send(const Call& call, std::span<const iovec> parts, std::size_t size,
+              std::uint32_t* open);
+
+    // Takes more of the next message, into the spans. True when all of it is there.
+    // `other` is set when it belongs to another call than this one or has another size.
+    bool receive(const Call& call, std::span<const Span> into, std::size_t size,
+                 std::optional<Call>& other);
+
+    void pump();                    // sends more of what waits
+    bool idle() const { return waiting_ == 0; }  // nothing waits to be sent
+    bool lost() const { return lost_; }
+    std::optional<Word> hear();     // what has been said, if anything
+    void say(const Word& word);     // as far as it goes without waiting
+
+    // Descriptors worth waiting for: one to read from (where the next message comes in), and
+    // those on which something waits to be sent.
+    int next_in() const;
+    void waiting_out(std::vector<int>& descriptors) const;
+    int words() const { return words_; }
+
+   private:
+    struct Header {
+        std::uint32_t magic;
+        std::uint32_t spare;
+        std::uint64_t size;
+        Call call;
+    };
+    struct Outgoing {
+        Header header;
+        std::vector<iovec> parts;  // the header first
+        std::size_t at = 0;        // part under way
+        std::uint32_t* open = nullptr;
+    };
+    struct Connection {
+        int fd;
+        std::deque<Outgoing> out;
+        Header header{};
+        std::size_t header_got = 0;
+    };
+
+    bool push(Connection& connection, Outgoing& message);
+    std::size_t read(int fd, iovec* parts, std::size_t count);
+
+    std::vector<Connection> connections_;
+    int words_;
+    std::string heard_;
+    std::uint64_t sent_ = 0;
+    std::uint64_t received_ = 0;
+    std::size_t got_ = 0;  // bytes of the message under way
+    std::size_t waiting_ = 0;
+    bool lost_ = false;
+};
+
+}  // namespace roundelay::engine

@@ -1,0 +1,187 @@
+// Sending a slice: shown to readers of the node, sent to others.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/clock.hpp"
+#include "engine/copy.hpp"
+#include "engine/endpoint.hpp"
+
+namespace roundelay::engine {
+namespace {
+
+void gather(std::byte* to, std::span<const Span> parts, Way way) {
+    for (const Span& part : parts) {
+        copy(to, part.data, part.size, way);
+        to += part.size;
+    }
+}
+
+}  // namespace
+
+// Puts into `cut_` where the slice of each piece lies, and into `homes_` where it is written.
+// Returns their bytes.
+std::size_t Endpoint::cut_pieces(Run& run, const Stage& stage, std::size_t slice) {
+    cut_.clear();
+    homes_.clear();
+    std::size_t size = 0;
+    const Settings& settings = run.task.settings;
+    const std::size_t item = reduce::item_size(settings.type);
+    for (const Piece& piece : stage.pieces) {
+        const std::size_t begin = cut(piece.size, item, slice, settings.slices);
+        const std::size_t end = cut(piece.size, item, slice + 1, settings.slices);
+        if (begin == end) continue;
+        std::byte* at = run.spaces[static_cast<std::size_t>(piece.space)];
+        cut_.push_back({at + piece.at + begin, end - begin});
+        if (!stage.send) {
+            std::byte* home = run.spaces[static_cast<std::size_t>(piece.home)];
+            homes_.push_back({home + piece.to + begin, end - begin});
+        }
+        size += end - begin;
+    }
+    return size;
+}
+
+void Endpoint::send(Run& run, std::size_t index, std::size_t slice) {
+    const Stage& stage = run.task.stages[index];
+    const std::uint64_t begun = trace_ ? now() : 0;
+    ready_ = begun;
+    const std::size_t size = cut_pieces(run, stage, slice);
+    std::uint32_t* still_open = open(run.task, index, slice);
+    send_linked(run, stage, size, still_open);
+    send_mapped(run, stage, size, still_open);
+    if (trace_) {
+        trace_->add({begun, ready_, now(), sequence_, size, static_cast<std::uint32_t>(index),
+                     static_cast<std::uint32_t>(slice), stage.peers[0],
+                     static_cast<std::uint32_t>(stage.peers.size()), 1, {}});
+    }
+}
+
+void Endpoint::send_linked(Run& run, const Stage& stage, std::size_t size,
+                           std::uint32_t* still_open) {
+    if (links_.empty()) return;
+    const bool bounces = stage.bounce == Bounce::always ||
+                         (stage.bounce == Bounce::in_place && run.buffers.in_place);
+    std::vector<iovec> parts;
+    for (const int peer : stage.peers) {
+        Link* link = routes_[static_cast<std::size_t>(peer)].link;
+        if (link == nullptr) continue;
+        if (parts.empty() && bounces) {
+            auto free = std::find_if(stash_.begin(), stash_.end(), [&](const Stash& stash) {
+                return stash.open == nullptr || *stash.open == 0;
+            });
+            if (free == stash_.end()) free = stash_.insert(stash_.end(), Stash{});
+            free->open = still_open;
+            if (free->bytes.size() < size) free->bytes.resize(size);
+            gather(free->bytes.data(), cut_, Way::cached);
+            parts.push_back({free->bytes.data(), size});
+        } else if (parts.empty()) {
+            for (const Span& part : cut_) parts.push_back({part.data, part.size});
+        }
+        link->send(run.task.call, parts, size, still_open);
+    }
+}
+
+void Endpoint::send_mapped(Run& run, const Stage& stage, std::size_t size,
+                           std::uint32_t* still_open) {
+    if (size <= kInLine) {
+        std::byte bytes[kInLine];
+        gather(bytes, cut_, Way::cached);
+        for (const int peer : stage.peers) {
+            Mapped* to = routes_[static_cast<std::size_t>(peer)].mapped;
+            if (to != nullptr) put(run, *to, Where::line, Way::cached, bytes, size);
+        }
+        return;
+    }
+    const bool any = std::any_of(stage.peers.begin(), stage.peers.end(), [this](int peer) {
+        return routes_[static_cast<std::size_t>(peer)].mapped != nullptr;
+    });
+    if (any && !lend(run, stage, size, still_open)) publish(run, stage, size);
+}
+
+// Shows the caller's own memory, where readers can see it.
+bool Endpoint::lend(Run& run, const Stage& stage, std::size_t size, std::uint32_t* still_open) {
+    const bool bounces = stage.bounce == Bounce::always ||
+                         (stage.bounce == Bounce::in_place && run.buffers.in_place);
+    if (cut_.size() != 1 || bounces) return false;
+    std::byte* data = cut_[0].data;
+    std::uint64_t at[3] = {0, size, 0};
+    Where where = Where::process;
+    for (std::size_t i = 0; i < shown_.size(); ++i) {
+        if (data >= shown_[i].base && data + size <= shown_[i].base + shown_[i].size) {
+            where = Where::pool;
+            at[0] = static_cast<std::uint64_t>(data - shown_[i].base);
+            at[2] = i;
+        }
+    }
+    if (where == Where::process) {
+        if (size < run.task.settings.attach_from) return false;
+        at[0] = reinterpret_cast<std::uint64_t>(data);
+    }
+    for (const int peer : stage.peers) {
+        Mapped* to = routes_[static_cast<std::size_t>(peer)].mapped;
+        if (to == nullptr) continue;
+        put(run, *to, where, Way::cached, at, sizeof(at));
+        lent_.push_back({to, to->sent, still_open});
+        ++*still_open;
+    }
+    return true;
+}
+
+// Shows a copy in the arena.
+void Endpoint::publish(Run& run, const Stage& stage, std::size_t size) {
+    Way way = Way::cached;
+    if (size >= kMeasuredFrom) {
+        way = stores_.choose([&](int w) {
+            std::uint64_t most = 0;
+            for (const int peer : stage.peers) {
+                const Mapped* to = routes_[static_cast<std::size_t>(peer)].mapped;
+                if (to == nullptr) continue;
+                most = std::max(most, to->cost_out[w].value.load(std::memory_order_relaxed));
+            }
+            return most;
+        });
+    }
+    const auto has_taken = [this](const Arena::Reader& reader) {
+        Mapped& peer = *mapped_[reader.peer];
+        if (peer.seen_taken < reader.message) {
+            peer.seen_taken = peer.out_taken->load(std::memory_order_acquire);
+        }
+        return peer.seen_taken >= reader.message;
+    };
+    std::byte* room = arena_.room(size, window_, has_taken);
+    if (room == nullptr) {
+        await(run, [&] { return (room = arena_.room(size, window_, has_taken)) != nullptr; }, -1);
+    }
+    const std::uint64_t begun = size >= kMeasuredFrom ? ticks() : 0;
+    gather(room, cut_, way);
+    if (way == Way::streamed) fence();
+    if (size >= kMeasuredFrom) stores_.written(way, ticks() - begun, size);
+    const std::uint64_t at[3] = {
+        static_cast<std::uint64_t>(room - node_->arena(local_).data()), size, 0};
+    for (const int peer : stage.peers) {
+        Mapped* to = routes_[static_cast<std::size_t>(peer)].mapped;
+        if (to == nullptr) continue;
+        put(run, *to, Where::arena, way, at, sizeof(at));
+        arena_.read_by(to->index, to->sent);
+    }
+}
+
+void Endpoint::put(Run& run, Mapped& to, Where where, Way way, const void* bytes,
+                   std::size_t size) {
+    if (to.sent - to.seen_taken >= kDepth) {
+        const auto room = [&to] {
+            to.seen_taken = to.out_taken->load(std::memory_order_acquire);
+            return to.sent - to.seen_taken < kDepth;
+        };
+        if (!room()) await(run, room, to.participant);
+    }
+    Line& line = to.out[to.sent % kDepth];
+    std::memcpy(line.bytes, bytes, size);
+    ++to.sent;
+    const std::uint64_t how = static_cast<std::uint64_t>(where) << 48 |
+                              static_cast<std::uint64_t>(way) << 56;
+    line.stamp.store((to.sent & 0xFFFFFFFFu) | stamp_ | how, std::memory_order_release);
+    if (to.page->asleep.load(std::memory_order_relaxed) != 0) wake(to);
+}
+
+}  // namespace roundelay::engine

@@ -1,0 +1,210 @@
+// Waiting, looking around meanwhile, and what is said when something is wrong.
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+
+#include "engine/clock.hpp"
+#include "engine/endpoint.hpp"
+
+namespace roundelay::engine {
+namespace {
+
+constexpr std::uint64_t kMs = 1'000'000;
+constexpr std::uint64_t kYieldFor = 1 * kMs;    // then it sleeps in the kernel
+constexpr std::uint64_t kHostEvery = 20 * kMs;  // asking for signals
+constexpr std::uint64_t kAliveEvery = 20 * kMs;
+
+}  // namespace
+
+// Gives the processor away until it is ready; sleeps when it takes long.
+void Endpoint::await_long(Run& run, const std::function<bool()>& ready, int participant) {
+    const std::uint64_t begun = now();
+    std::uint64_t host_next = begun + kHostEvery;
+    std::uint64_t alive_next = begun + kAliveEvery;
+    bool told = false;
+    for (std::uint32_t round = 0;; ++round) {
+        if (round % 32 != 0) {
+            sched_yield();
+            if (ready()) return;
+            settle();
+            continue;
+        }
+        const std::uint64_t time = now();
+        check_others();
+        hear();
+        if (time - begun > kYieldFor) {
+            if (!told) run.host.waiting();
+            told = true;
+            sleep(participant, ready);
+        }
+        if (ready()) return;
+        settle();
+        if (time >= host_next) {
+            host_next = time + kHostEvery;
+            if (run.host.interrupted()) {
+                fail({Trouble::interrupted, participant_,
+                      name(participant_) + " was interrupted in " + describe(run.task.call)});
+            }
+        }
+        if (time >= alive_next) {
+            alive_next = time + kAliveEvery;
+            check_alive(-1);
+            if (time - run.begun > run.patience_ns) too_late(run, participant);
+        }
+        if (told) round = UINT32_MAX;  // each wake-up looks around
+    }
+}
+
+// What waits for room in a connection, and what readers have taken meanwhile.
+void Endpoint::settle() {
+    if (!lent_.empty()) reap();
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        links_[i]->pump();
+        if (links_[i]->lost()) lost(link_participants_[i]);
+    }
+}
+
+// For a millisecond, or until something comes. The one who wakes needs no fence for that: what it
+// misses costs a millisecond.
+void Endpoint::sleep(int participant, const std::function<bool()>& ready) {
+    const bool mapped =
+        participant < 0 || routes_[static_cast<std::size_t>(participant)].mapped != nullptr;
+    std::vector<int> out;
+    for (const auto& link : links_) link->waiting_out(out);
+    if (mapped && out.empty()) {
+        const std::uint32_t bell = page().bell.load(std::memory_order_acquire);
+        page().asleep.store(1, std::memory_order_seq_cst);
+        const timespec limit{0, static_cast<long>(kMs)};
+        if (!ready()) syscall(SYS_futex, &page().bell, FUTEX_WAIT, bell, &limit, nullptr, 0);
+        page().asleep.store(0, std::memory_order_relaxed);
+        return;
+    }
+    std::vector<pollfd> on;
+    for (const int fd : out) on.push_back({fd, POLLOUT, 0});
+    if (!mapped) on.push_back({routes_[static_cast<std::size_t>(participant)].link->next_in(), POLLIN, 0});
+    const timespec limit{0, static_cast<long>(mapped ? kMs / 8 : kMs)};
+    ppoll(on.data(), on.size(), &limit, nullptr);
+}
+
+void Endpoint::wake(const Mapped& peer) {
+    peer.page->bell.fetch_add(1, std::memory_order_release);
+    syscall(SYS_futex, &peer.page->bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+// Whether others of the node have failed. Then this one has, too, for the same reason.
+void Endpoint::check_others() {
+    const std::uint32_t failures = node_->failures().load(std::memory_order_acquire);
+    if (failures == failures_seen_) return;
+    failures_seen_ = failures;
+    for (const auto& peer : mapped_) {
+        const Page& page = *peer->page;
+        if (page.failed.load(std::memory_order_acquire) == 0) continue;
+        fail({static_cast<Trouble>(page.trouble), page.blamed, page.text});
+    }
+}
+
+// What participants of other nodes have said.
+void Endpoint::hear() {
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        if (left_[i]) continue;
+        const std::optional<Word> word = links_[i]->hear();
+        if (word && word->kind == Word::Kind::farewell) {
+            left_[i] = true;
+        } else if (word) {
+            fail({static_cast<Trouble>(word->trouble), word->blamed, word->text});
+        } else if (links_[i]->lost()) {
+            lost(link_participants_[i]);
+        }
+    }
+}
+
+// Whether a participant of the node has ended: this one, or (-1) any.
+void Endpoint::check_alive(int participant) {
+    for (const auto& peer : mapped_) {
+        if (participant >= 0 && peer->participant != participant) continue;
+        if (peer->page->state.load() == static_cast<std::uint32_t>(State::closed)) continue;
+        pollfd on{peer->pidfd, POLLIN, 0};
+        if (peer->pidfd >= 0 && poll(&on, 1, 0) == 1) lost(peer->participant);
+    }
+}
+
+// Remembers a failure and tells all others of it.
+void Endpoint::note(const Failure& failure) {
+    if (broken_) return;
+    broken_ = failure;
+    Page& own = page();
+    own.trouble = static_cast<std::int32_t>(failure.trouble());
+    own.blamed = failure.participant();
+    std::strncpy(own.text, failure.what(), sizeof(own.text) - 1);
+    own.failed.store(1, std::memory_order_release);
+    failures_seen_ = node_->failures().fetch_add(1) + 1;
+    for (const auto& peer : mapped_) {
+        if (peer->page->asleep.load() != 0) wake(*peer);
+    }
+    const Word word{Word::Kind::failure, failure.participant(),
+                    static_cast<std::int32_t>(failure.trouble()), failure.what()};
+    for (const auto& link : links_) link->say(word);
+}
+
+void Endpoint::fail(const Failure& failure) {
+    note(failure);
+    throw Failure(failure);
+}
+
+void Endpoint::lost(int participant) {
+    // What it said before it went is the better reason.
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        if (link_participants_[i] != participant) continue;
+        const std::optional<Word> word = links_[i]->hear();
+        if (word && word->kind == Word::Kind::failure) {
+            fail({static_cast<Trouble>(word->trouble), word->blamed, word->text});
+        }
+    }
+    check_others();
+    fail({Trouble::lost, participant, name(participant) + " has ended while others exchange data "
+          "with it; " + name(participant_) + " noticed in call " + std::to_string(sequence_)});
+}
+
+void Endpoint::wrong_call(Run& run, int participant, const Call& other) {
+    Call theirs = other;
+    const Mapped* peer = routes_[static_cast<std::size_t>(participant)].mapped;
+    if (peer != nullptr) {
+        theirs = peer->page->calls[run.task.call.sequence % kCallsKept].call;
+    }
+    std::string text = name(participant_) + " was asked for " + describe(run.task.call) + ", " +
+                       name(participant) + " for " + describe(theirs);
+    text += theirs.plan != run.task.call.plan && theirs.elements == run.task.call.elements &&
+                    theirs.collective == run.task.call.collective
+                ? ", with another algorithm or setting"
+                : "";
+    fail({Trouble::mismatch, participant, text + "; all ranks must make the same calls in the same "
+          "order, with the same sizes, types and options"});
+}
+
+void Endpoint::too_late(Run& run, int participant) {
+    std::string text = name(participant_) + " has waited " +
+                       std::to_string(run.patience_ns / 1'000'000'000) + " s";
+    if (participant >= 0) {
+        text += " for " + name(participant);
+        const Mapped* peer = routes_[static_cast<std::size_t>(participant)].mapped;
+        if (peer != nullptr) {
+            const Page& page = *peer->page;
+            const CallRecord* last = std::max_element(
+                std::begin(page.calls), std::end(page.calls),
+                [](const auto& a, const auto& b) { return a.call.sequence < b.call.sequence; });
+            text += ", whose last call is " + describe(last->call);
+        }
+    }
+    fail({Trouble::late, participant, text + ", in " + describe(run.task.call)});
+}
+
+std::string Endpoint::name(int participant) const {
+    return names_.participants.at(static_cast<std::size_t>(participant));
+}
+
+}  // namespace roundelay::engine

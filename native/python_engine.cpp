@@ -1,0 +1,382 @@
+// The engine for Python: nodes, endpoints and tasks, and a short way for calls made before.
+#include "python_engine.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "buffers.hpp"
+#include "engine/endpoint.hpp"
+#include "errors.hpp"
+
+namespace nb = nanobind;
+
+namespace roundelay {
+namespace {
+
+using namespace engine;
+
+// Below this many bytes a call keeps the GIL while it goes without waiting.
+constexpr std::size_t kReleaseFrom = 256 << 10;
+
+// Gives the GIL away for as long as it lives, from the start or from the first long wait on.
+class PythonHost : public Host {
+   public:
+    explicit PythonHost(bool release) {
+        if (release) waiting();
+    }
+    ~PythonHost() override { take_back(); }
+    void waiting() override {
+        if (state_ == nullptr) state_ = PyEval_SaveThread();
+    }
+    bool interrupted() override {
+        const bool released = state_ != nullptr;
+        take_back();
+        const bool raised = PyErr_CheckSignals() != 0;
+        if (!raised && released) waiting();
+        return raised;
+    }
+    void take_back() {
+        if (state_ != nullptr) PyEval_RestoreThread(std::exchange(state_, nullptr));
+    }
+
+   private:
+    PyThreadState* state_ = nullptr;
+};
+
+template <std::size_t N>
+std::size_t number_of(std::string_view name, const std::array<std::string_view, N>& names) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) throw BadInput("there is no '" + std::string(name) + "'");
+    return static_cast<std::size_t>(found - names.begin());
+}
+
+std::span<const std::int64_t> numbers(const Buffer& buffer) {
+    return {reinterpret_cast<const std::int64_t*>(buffer.data()),
+            buffer.size() / sizeof(std::int64_t)};
+}
+
+std::shared_ptr<Task> make_task(nb::handle plan, int participants, nb::handle input,
+                                nb::handle output, nb::handle length, std::string_view op,
+                                std::string_view type, const nb::dict& options) {
+    const Buffer plan_buffer(plan, false, "the plan");
+    const Buffer in(input, false, "the input's places");
+    const Buffer out(output, false, "the output's places");
+    const Buffer len(length, false, "the pieces' lengths");
+    const auto option = [&](const char* name) { return nb::cast<std::uint64_t>(options[name]); };
+    Settings settings;
+    const auto op_number = number_of(op, reduce::kOpNames);
+    settings.op = static_cast<reduce::Op>(op_number);
+    settings.type = static_cast<reduce::Type>(number_of(type, reduce::kTypeNames));
+    settings.slices = option("slices");
+    settings.lag = option("lag");
+    settings.streamed = option("streamed") != 0;
+    settings.attach_from = option("attach_from");
+    settings.divisor = option("divisor");
+    Call call;
+    call.elements = option("elements");
+    call.plan = static_cast<std::uint32_t>(option("plan"));
+    call.root = static_cast<std::uint32_t>(option("root"));
+    call.collective = static_cast<std::uint8_t>(option("collective"));
+    call.type = static_cast<std::uint8_t>(settings.type);
+    call.op = static_cast<std::uint8_t>(option("op"));
+    return std::make_shared<Task>(Task::make(Plan::read(numbers(plan_buffer), participants),
+                                             {numbers(in), numbers(out), numbers(len)}, settings,
+                                             call));
+}
+
+// A call that has been made before: the same objects as names, sizes, types and overlap.
+struct Key {
+    PyObject* names[3];  // op, algorithm, dtype
+    std::int64_t input_size, output_size, apart;
+    std::int32_t collective, root;
+    char input_type[4], output_type[4];
+
+    bool operator==(const Key& other) const { return std::memcmp(this, &other, sizeof(Key)) == 0; }
+};
+
+struct KeyHash {
+    std::size_t operator()(const Key& key) const {
+        std::uint64_t words[sizeof(Key) / 8];
+        static_assert(sizeof(Key) % 8 == 0);
+        std::memcpy(words, &key, sizeof(Key));
+        std::uint64_t mixed = 0;
+        for (const std::uint64_t word : words) mixed = (mixed ^ word) * 0x9E3779B97F4A7C15u >> 3;
+        return mixed;
+    }
+};
+
+struct Known {
+    std::shared_ptr<Task> task;
+    nb::object names[3];
+    bool in_place;
+};
+
+constexpr std::int64_t kApart = INT64_MIN;  // input and output have no byte in common
+
+class View {
+   public:
+    View() = default;
+    View(const View&) = delete;
+    View& operator=(const View&) = delete;
+    ~View() {
+        if (held_) PyBuffer_Release(&view_);
+    }
+    bool take(nb::handle object, bool writable) {
+        const int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
+        held_ = PyObject_GetBuffer(object.ptr(), &view_, flags) == 0;
+        if (!held_) PyErr_Clear();
+        return held_;
+    }
+    std::byte* data() const { return static_cast<std::byte*>(view_.buf); }
+    std::int64_t size() const { return view_.len; }
+    bool type(char (&into)[4]) const {
+        const std::size_t length = view_.format == nullptr ? 1 : std::strlen(view_.format);
+        if (length > 3) return false;
+        std::memcpy(into, view_.format == nullptr ? "B" : view_.format, length);
+        into[3] = static_cast<char>(view_.itemsize);
+        return true;
+    }
+
+   private:
+    Py_buffer view_{};
+    bool held_ = false;
+};
+
+class PythonEndpoint {
+   public:
+    PythonEndpoint(std::shared_ptr<Node> node, std::uint32_t local, int participant,
+                   std::vector<std::string> participants, std::vector<std::string> collectives,
+                   bool crowded, bool keep_gil)
+        : endpoint_(std::move(node), local, participant,
+                    {std::move(participants), std::move(collectives)}, crowded),
+          keep_gil_(keep_gil), pid_(getpid()) {}
+
+    void meet(int participant, std::uint32_t local) { endpoint_.meet(participant, local); }
+    void link(int participant, std::vector<int> fds) {
+        endpoint_.meet(participant, Link(std::move(fds)));
+    }
+    bool knows(int participant) const { return endpoint_.knows(participant); }
+    std::string broken() const { return endpoint_.broken(); }
+    std::uint64_t calls() const { return endpoint_.calls(); }
+    void trace(std::size_t events) { endpoint_.trace(events); }
+    void close() {
+        if (getpid() == pid_) endpoint_.close();
+    }
+    void set_patience(double seconds) {
+        patience_ = static_cast<std::uint64_t>(std::min(seconds, 1e9) * 1e9);
+    }
+
+    // The events kept, oldest first, as bytes; and how many there were.
+    nb::tuple traced() const {
+        const Trace* trace = endpoint_.traced();
+        if (trace == nullptr) return nb::make_tuple(nb::bytes("", 0), 0);
+        const auto& ring = trace->ring();
+        const std::uint64_t count = trace->count();
+        std::vector<Event> kept;
+        for (std::uint64_t i = count - std::min<std::uint64_t>(count, ring.size()); i < count; ++i) {
+            kept.push_back(ring[i % ring.size()]);
+        }
+        return nb::make_tuple(
+            nb::bytes(reinterpret_cast<const char*>(kept.data()), kept.size() * sizeof(Event)),
+            count);
+    }
+
+    void run(const std::shared_ptr<Task>& task, nb::handle input, nb::handle output,
+             bool in_place) {
+        View in;
+        View out;
+        if (!input.is_none() && !in.take(input, false)) throw BadInput("the input has no buffer");
+        if (!output.is_none() && !out.take(output, true)) {
+            throw BadInput("the output cannot be written");
+        }
+        check(*task, in, out);
+        perform(*task, in, out, in_place);
+    }
+
+    // Whether the same call has been made before; then it is made again.
+    bool call(int collective, nb::handle input, nb::handle output, nb::handle op,
+              nb::handle algorithm, nb::handle dtype, int root) {
+        View in;
+        View out;
+        Key key;
+        if (!make_key(key, in, out, collective, input, output, op, algorithm, dtype, root)) {
+            return false;
+        }
+        const auto found = known_.find(key);
+        if (found == known_.end()) return false;
+        perform(*found->second.task, in, out, found->second.in_place);
+        return true;
+    }
+
+    void remember(int collective, nb::handle input, nb::handle output, nb::handle op,
+                  nb::handle algorithm, nb::handle dtype, int root,
+                  const std::shared_ptr<Task>& task, bool in_place) {
+        View in;
+        View out;
+        Key key;
+        if (!make_key(key, in, out, collective, input, output, op, algorithm, dtype, root)) return;
+        check(*task, in, out);
+        if (known_.size() >= kMostKnown) known_.clear();
+        known_[key] = {task,
+                       {nb::borrow(op), nb::borrow(algorithm), nb::borrow(dtype)},
+                       in_place};
+    }
+
+    // A block of memory that others can read in place, as a writable memoryview.
+    nb::object shared(std::size_t size) {
+        const int fd = memfd_create("roundelay-buffer", MFD_CLOEXEC);
+        void* at = MAP_FAILED;
+        if (fd >= 0 && ftruncate(fd, static_cast<off_t>(size)) == 0 &&
+            fallocate(fd, 0, 0, static_cast<off_t>(size)) == 0) {
+            at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+        }
+        if (at == MAP_FAILED) {
+            const std::string why = std::strerror(errno);
+            if (fd >= 0) ::close(fd);
+            throw BadInput("cannot have " + std::to_string(size) + " bytes of shared buffer: " +
+                           why);
+        }
+        endpoint_.show(fd, static_cast<std::byte*>(at), size);
+        return nb::steal(PyMemoryView_FromMemory(static_cast<char*>(at),
+                                                 static_cast<Py_ssize_t>(size), PyBUF_WRITE));
+    }
+
+   private:
+    static constexpr std::size_t kMostKnown = 4096;
+
+    bool make_key(Key& key, View& in, View& out, int collective, nb::handle input,
+                  nb::handle output, nb::handle op, nb::handle algorithm, nb::handle dtype,
+                  int root) {
+        std::memset(&key, 0, sizeof(key));
+        const bool one = output.ptr() == input.ptr();
+        if (!in.take(input, one) || !(one || out.take(output, true))) return false;
+        const View& target = one ? in : out;
+        if (!in.type(key.input_type) || !target.type(key.output_type)) return false;
+        key.names[0] = op.ptr();
+        key.names[1] = algorithm.ptr();
+        key.names[2] = dtype.ptr();
+        key.collective = collective;
+        key.root = root;
+        key.input_size = in.size();
+        key.output_size = one ? -1 : out.size();
+        key.apart = 0;
+        if (!one) {
+            const auto apart = out.data() - in.data();
+            key.apart = apart < in.size() && -apart < out.size() ? apart : kApart;
+        }
+        return true;
+    }
+
+    static void check(const Task& task, const View& in, const View& out) {
+        (void)task, (void)in, (void)out;
+    }
+
+    void perform(Task& task, const View& in, const View& out, bool in_place) {
+        if (getpid() != pid_) {
+            throw BadInput("this communicator belongs to process " + std::to_string(pid_) +
+                           ", from which this one was forked; make one here with roundelay.init()");
+        }
+        std::byte* output = out.data() == nullptr ? in.data() : out.data();
+        const bool release =
+            !keep_gil_ || std::max(task.input_size, task.output_size) >= kReleaseFrom;
+        std::optional<Failure> failure;
+        {
+            PythonHost host(release);
+            try {
+                endpoint_.run(task, {in.data(), output, in_place}, patience_, host);
+            } catch (const Failure& found) {
+                failure = found;
+            }
+        }
+        if (failure) raise(*failure);
+    }
+
+    [[noreturn]] void raise(const Failure& failure) const {
+        if (PyErr_Occurred() != nullptr) throw nb::python_error();  // of a signal's handler
+        static constexpr const char* kTypes[] = {"PeerLost", "CallsDiffer", "Broken", "TooLate",
+                                                 "Interrupted"};
+        const nb::object type = nb::module_::import_("roundelay.errors")
+                                    .attr(kTypes[static_cast<int>(failure.trouble())]);
+        const nb::object error = type(failure.what(), failure.participant());
+        PyErr_SetObject(type.ptr(), error.ptr());
+        throw nb::python_error();
+    }
+
+    Endpoint endpoint_;
+    bool keep_gil_;
+    pid_t pid_;
+    std::uint64_t patience_ = 300'000'000'000;
+    std::unordered_map<Key, Known, KeyHash> known_;
+};
+
+std::uint64_t ping(nb::handle memory, int role, int rounds) {
+    const Buffer buffer(memory, true, "ping: the memory");
+    if (buffer.size() < 128) throw BadInput("ping: expected 128 bytes or more");
+    auto& mine = *reinterpret_cast<std::atomic<std::uint64_t>*>(buffer.data() + 64 * role);
+    auto& other = *reinterpret_cast<std::atomic<std::uint64_t>*>(buffer.data() + 64 * (1 - role));
+    const nb::gil_scoped_release release;
+    const std::uint64_t begun = now();
+    for (std::uint64_t k = 1; k <= static_cast<std::uint64_t>(rounds); ++k) {
+        if (role == 0) mine.store(k, std::memory_order_release);
+        while (other.load(std::memory_order_acquire) < k) {
+            if (now() - begun > 5'000'000'000u) return 0;
+        }
+        if (role == 1) mine.store(k, std::memory_order_release);
+    }
+    return (now() - begun) / 2 / static_cast<std::uint64_t>(rounds);
+}
+
+}  // namespace
+
+void bind_engine(nb::module_& module) {
+    nb::class_<Node>(module, "Node")
+        .def_static("make", [](std::uint32_t participants, std::size_t arena) {
+            return std::make_shared<Node>(Node::make(participants, arena));
+        })
+        .def_static("open", [](int pid, int fd) {
+            return std::make_shared<Node>(Node::open(pid, fd));
+        })
+        .def("claim", &Node::claim)
+        .def("populate", &Node::populate)
+        .def_prop_ro("fd", &Node::fd)
+        .def_prop_ro("arena", &Node::arena_size);
+    nb::class_<Task>(module, "Task");
+    module.def("task", make_task);
+    module.def("ping", ping);
+    nb::class_<PythonEndpoint>(module, "Endpoint")
+        .def(nb::init<std::shared_ptr<Node>, std::uint32_t, int, std::vector<std::string>,
+                      std::vector<std::string>, bool, bool>())
+        .def("meet", &PythonEndpoint::meet)
+        .def("link", &PythonEndpoint::link)
+        .def("knows", &PythonEndpoint::knows)
+        .def("run", &PythonEndpoint::run, nb::arg("task"), nb::arg("input").none(),
+             nb::arg("output").none(), nb::arg("in_place"))
+        .def("call", &PythonEndpoint::call, nb::arg("collective"), nb::arg("input"),
+             nb::arg("output"), nb::arg("op").none(), nb::arg("algorithm").none(),
+             nb::arg("dtype").none(), nb::arg("root"))
+        .def("remember", &PythonEndpoint::remember, nb::arg("collective"), nb::arg("input"),
+             nb::arg("output"), nb::arg("op").none(), nb::arg("algorithm").none(),
+             nb::arg("dtype").none(), nb::arg("root"), nb::arg("task"), nb::arg("in_place"))
+        .def("shared", &PythonEndpoint::shared)
+        .def("trace", &PythonEndpoint::trace)
+        .def("traced", &PythonEndpoint::traced)
+        .def("close", &PythonEndpoint::close)
+        .def("patience", &PythonEndpoint::set_patience)
+        .def_prop_ro("calls", &PythonEndpoint::calls)
+        .def_prop_ro("broken", &PythonEndpoint::broken);
+}
+
+}  // namespace roundelay

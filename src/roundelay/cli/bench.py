@@ -1,0 +1,173 @@
+"""`roundelay bench`: time collectives as nccl-tests does, beside other libraries."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from ..bench.cells import (
+    DTYPE_ALIASES,
+    DTYPES,
+    GRID,
+    GRID_SIZES,
+    MEASURED,
+    OP_ALIASES,
+    OPS,
+    Request,
+    sizes_between,
+)
+from ..bench.controller import Bench
+from ..bench.figures import Line, Summary
+from ..bench.rivals import RIVALS
+from ..bench.table import Table
+from ..collectives import UnknownName
+from ..units import UnitError, format_size, parse_size
+from .base import Command, say
+from .output import emit
+from .targets import Checked, ranks_option
+
+
+def _sizes(text: str) -> list[int]:
+    return [_size(part) for part in text.split(",")]
+
+
+def _size(text: str) -> int:
+    size = parse_size(text)
+    if size < 1:
+        raise UnitError(f"{text!r} is no size to measure; expected 1 byte or more")
+    return size
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in RIVALS:
+            raise UnknownName("library", name, RIVALS)
+    return list(dict.fromkeys(names))
+
+
+def _dtype(text: str) -> str:
+    name = DTYPE_ALIASES.get(text, text)
+    if name not in DTYPES:
+        raise UnknownName("type", text, DTYPES)
+    return name
+
+
+def _op(text: str) -> str:
+    name = OP_ALIASES.get(text, text)
+    if name not in OPS:
+        raise UnknownName("operation", text, OPS)
+    return name
+
+
+@click.command(
+    cls=Command,
+    short_help="time collectives as nccl-tests does, beside other libraries",
+    help="Time COLLECTIVE over processes of this machine and print nccl-tests' table; `all` is "
+    "the grid of five collectives and six sizes. The time of a call goes from the first rank's "
+    "start to the last rank's end, after a common barrier and with buffers freshly written; "
+    "the median over the calls stands in the table. Rivals are measured in turn with ours, in "
+    "the usual form: all_reduce, reduce and broadcast in place, the others out of place.",
+)
+@click.argument("collective", metavar="COLLECTIVE")
+@ranks_option("2", "numbers of ranks, such as 4 or 2,4,8 (default 2)")
+@click.option("-b", "first", type=Checked("SIZE", _size), default="8",
+              help="the smallest size (default 8)")  # fmt: skip
+@click.option("-e", "last", type=Checked("SIZE", _size), default="128M",
+              help="the largest size (default 128M)")  # fmt: skip
+@click.option("-f", "factor", type=int, default=16, help="from one size to the next (default 16)")
+@click.option("--sizes", type=Checked("SIZE,SIZE,...", _sizes), help="these sizes instead")
+@click.option("-d", "dtype", type=Checked("TYPE", _dtype), default="float32",
+              help="type of the elements (default float32)")  # fmt: skip
+@click.option("-o", "op", type=Checked("OP", _op), default="sum",
+              help="operation: sum, prod, min, max, avg (default sum)")  # fmt: skip
+@click.option("-r", "--root", type=int, default=0,
+              help="the root of a rooted collective (default 0)")  # fmt: skip
+@click.option("-c", "checks", type=click.IntRange(0), default=1,
+              help="calls of each cell whose results are checked (default 1)")  # fmt: skip
+@click.option("--iters", type=click.IntRange(1), help="timed calls (default: what --seconds hold)")
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), default=0.5,
+              help="time for each side and cell (default 0.5)")  # fmt: skip
+@click.option("-w", "warmup", type=click.IntRange(0), default=5,
+              help="calls before the timed ones (default 5)")  # fmt: skip
+@click.option("--algorithm", default="auto",
+              help="one of the collective's algorithms, auto, or all of them in turn")  # fmt: skip
+@click.option("--against", type=Checked("NAME,NAME,...", _names), default="",
+              help="libraries to compare with: gloo, openmpi, mpich, impi")  # fmt: skip
+@click.option("--shared", is_flag=True, help="take our buffers from the communicator's memory")
+def command(
+    collective: str,
+    ranks: Sequence[int],
+    first: int,
+    last: int,
+    factor: int,
+    sizes: list[int] | None,
+    root: int,
+    as_json: str | None,
+    **options: Any,
+) -> int:
+    """Measure, print, and tell by the exit status whether all results were right."""
+    if collective not in ("all", *MEASURED):
+        raise UnknownName("collective to measure", collective, ("all", *MEASURED))
+    if collective == "all":
+        sizes = sizes or list(GRID_SIZES)
+    request = Request(
+        GRID if collective == "all" else [collective],
+        ranks,
+        sizes or sizes_between(first, last, factor),
+        root=root,
+        **options,
+    )
+    bench = Bench(request, lambda text: click.echo(text, err=True))
+    with _terminated_as_interrupted():
+        bench.run(_shower(request, quiet=as_json == "-"))
+    emit(bench.as_json(), as_json, lambda: _summary(bench.lines))
+    wrong = any(figure.wrong for line in bench.lines for figure in line.ours.values())
+    return 1 if wrong else 0
+
+
+def _shower(request: Request, quiet: bool) -> Callable[[Line], None]:
+    """What prints a line as soon as it is measured; for JSON alone, nothing."""
+    table = Table(request)
+
+    def show(line: Line) -> None:
+        if not quiet:
+            click.echo("\n".join(table.lines(line)))
+
+    return show
+
+
+def _summary(lines: Sequence[Line]) -> str:
+    summary = Summary.of(lines)
+    wrong = sum(figure.wrong or 0 for line in lines for figure in line.ours.values())
+    told = ["", say("# wrong elements: {k}", k=wrong)]
+    if summary.worst is not None:
+        mean = f"{summary.geometric_mean:.3f}"
+        told.append(say("# ours / best rival, geometric mean: {mean}", mean=mean))
+        told.append(say("# worst: {ratio} at {what}", ratio=f"{summary.worst.ratio:.2f}",
+                        what=_where(summary.worst)))  # fmt: skip
+    return "\n".join(told)
+
+
+def _where(line: Line) -> str:
+    point = line.point
+    return say("{what}, {n} ranks, S = {size}", what=f"{point.collective}/{point.algorithm}",
+               n=point.ranks, size=format_size(point.nbytes))  # fmt: skip
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Clean up on SIGTERM as on Ctrl-C."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

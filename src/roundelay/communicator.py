@@ -1,0 +1,367 @@
+"""The face: ranks that exchange data.
+
+>>> import numpy as np
+>>> import roundelay
+>>> comm = roundelay.init()        # under `roundelay launch`, torchrun, srun, mpirun; or alone
+>>> x = np.ones(4, np.float32)
+>>> comm.all_reduce(x, op="sum")   # in place
+array([1., 1., 1., 1.], dtype=float32)
+>>> comm.close()
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from .arrays import Array
+from .errors import RoundelayError
+from .planner import Planner
+from .requests import COLLECTIVES, Request
+from .run.group import Exchange, Group
+from .run.handles import Handle, Worker
+from .run.pool import Pool
+from .run.session import Session, join
+from .schedule import Schedule
+from .selection import Table
+
+How = str | Schedule
+"""An algorithm: "auto", a name, or a schedule of one's own."""
+
+ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER, GATHER, SCATTER, ALL_TO_ALL, BARRIER = (
+    range(len(COLLECTIVES))
+)
+
+
+def init(timeout: float = 300.0, *, fixed_order: bool = False) -> Communicator:
+    """The communicator of all ranks of this job.
+
+    The job is found by the usual variables: those of `roundelay launch`, torchrun, Slurm, Open
+    MPI or PMI; without any, this process is a job of its own.
+
+    Args:
+        timeout: seconds after which an exchange that gets nowhere is an error.
+        fixed_order: add up in rank order always: the same bits for every size, algorithm and
+            placement of ranks. Some algorithms cannot, and are refused.
+
+    Raises:
+        RoundelayError: ranks are missing, or the environment contradicts itself.
+    """
+    session = join()
+    try:
+        return Communicator(
+            session.exchange, session, range(session.ranks), session.rank, "w", timeout, fixed_order
+        )
+    except BaseException:
+        session.close()
+        raise
+
+
+class Communicator:
+    """Ranks that exchange data. Every rank makes the same calls, in the same order.
+
+    Arrays may be NumPy's, torch's on the CPU, or anything with DLPack or a buffer; what is not
+    contiguous is copied. All methods raise `RoundelayError` for bad input and `ExchangeError`
+    (`PeerLost`, `CallsDiffer`, `TooLate`, ...) when the exchange fails; after the latter the
+    communicator cannot be used any more.
+
+    Every collective takes
+
+    - `out`: where the result goes; without it, a new array, or the input itself where both are
+      of one size (all_reduce, reduce, broadcast).
+    - `algorithm`: "auto", a name such as "ring", or a `Schedule` of your own.
+    - `async_op`: return a `Handle` at once; its `wait` gives the result. Leave the arrays alone
+      until then.
+    - `dtype`: how bits are read that NumPy has no type for, such as "bfloat16" in uint16.
+
+    Attributes:
+        rank: this process.
+        ranks: how many there are.
+        nodes: the ranks of each node.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        session: Session,
+        members: Sequence[int],
+        rank: int,
+        tag: str,
+        timeout: float = 300.0,
+        fixed_order: bool = False,
+    ) -> None:
+        """See `init` and `split`."""
+        self.rank, self.ranks = rank, len(members)
+        self._session, self._members, self._tag = session, list(members), tag
+        self._timeout, self._fixed_order, self._splits = timeout, fixed_order, 0
+        places: dict[str, list[int]] = {}
+        for r, member in enumerate(self._members):
+            places.setdefault(session.members[member].node, []).append(r)
+        self.nodes = tuple(tuple(ranks) for ranks in places.values())
+        self._group = Group(
+            exchange, session, self._members, rank, range(self.ranks), tag, COLLECTIVES
+        )
+        self._endpoint = self._group.endpoints[rank]
+        self._endpoint.patience(timeout)
+        self._call = self._endpoint.call
+        table = Table.load(os.environ.get("ROUNDELAY_TABLE"))
+        self._planner = Planner(rank, self.nodes, self._group, self._grow, table, fixed_order)
+        self._worker: Worker | None = None
+        self._pool = Pool(self._endpoint)
+        self._closed = False
+        _OPEN.add(self)
+
+    # The collectives. The first line of each is the short way, for calls made before.
+
+    def all_reduce(self, x: Any, out: Any = None, op: str = "sum", *, algorithm: How = "auto",
+                   async_op: bool = False, dtype: str | None = None, scale: Any = None) -> Any:  # fmt: skip
+        """Every rank gets the reduction of all ranks' `x`.
+
+        Args:
+            x: equal shapes on all ranks; overwritten when there is no `out`.
+            out: the result, as long as `x`.
+            op: sum, product, min, max, avg, band, bor, bxor, or premul_sum.
+            scale: the factor of each contribution, for premul_sum.
+            algorithm, async_op, dtype: see the class.
+        """
+        y = x if out is None else out
+        if not async_op and self._call(ALL_REDUCE, x, y, op, algorithm, dtype, 0):
+            return y
+        return self._do(ALL_REDUCE, x, y, op, 0, algorithm, async_op, dtype, scale)
+
+    def reduce(self, x: Any, out: Any = None, op: str = "sum", root: int = 0, *,
+               algorithm: How = "auto", async_op: bool = False, dtype: str | None = None,
+               scale: Any = None) -> Any:  # fmt: skip
+        """The root gets the reduction of all ranks' `x`; on other ranks `out` is left alone."""
+        y = x if out is None else out
+        if not async_op and self._call(REDUCE, x, y, op, algorithm, dtype, root):
+            return y
+        return self._do(REDUCE, x, y, op, root, algorithm, async_op, dtype, scale)
+
+    def broadcast(self, x: Any, out: Any = None, root: int = 0, *, algorithm: How = "auto",
+                  async_op: bool = False, dtype: str | None = None) -> Any:  # fmt: skip
+        """Every rank gets the root's `x`, in `x` or in `out`."""
+        y = x if out is None else out
+        if not async_op and self._call(BROADCAST, x, y, None, algorithm, dtype, root):
+            return y
+        return self._do(BROADCAST, x, y, None, root, algorithm, async_op, dtype)
+
+    def all_gather(self, x: Any, out: Any = None, *, counts: Sequence[int] | None = None,
+                   algorithm: How = "auto", async_op: bool = False,
+                   dtype: str | None = None) -> Any:  # fmt: skip
+        """Every rank gets all ranks' `x`, one after another.
+
+        Args:
+            x: the rank's piece; in place where it is this piece of `out`.
+            out: as long as all pieces together.
+            counts: elements of each rank's piece, where they differ.
+            algorithm, async_op, dtype: see the class.
+        """
+        if out is not None and not async_op and counts is None:
+            if self._call(ALL_GATHER, x, out, None, algorithm, dtype, 0):
+                return out
+        return self._do(ALL_GATHER, x, out, None, 0, algorithm, async_op, dtype, counts=counts)
+
+    def reduce_scatter(self, x: Any, out: Any = None, op: str = "sum", *,
+                       counts: Sequence[int] | None = None, algorithm: How = "auto",
+                       async_op: bool = False, dtype: str | None = None,
+                       scale: Any = None) -> Any:  # fmt: skip
+        """Every rank gets its piece of the reduction of all ranks' `x`.
+
+        Args:
+            x: all pieces, one after another.
+            out: one piece; in place where it is this piece of `x`.
+            op: see `all_reduce`.
+            counts: elements of each rank's piece, where they differ.
+            algorithm, async_op, dtype, scale: see the class and `all_reduce`.
+        """
+        if out is not None and not async_op and counts is None:
+            if self._call(REDUCE_SCATTER, x, out, op, algorithm, dtype, 0):
+                return out
+        return self._do(REDUCE_SCATTER, x, out, op, 0, algorithm, async_op, dtype, scale, counts)
+
+    def gather(self, x: Any, out: Any = None, root: int = 0, *,
+               counts: Sequence[int] | None = None, algorithm: How = "auto",
+               async_op: bool = False, dtype: str | None = None) -> Any:  # fmt: skip
+        """The root gets all ranks' `x`, one after another; the others get None."""
+        return self._do(GATHER, x, out, None, root, algorithm, async_op, dtype, counts=counts)
+
+    def scatter(self, x: Any, out: Any = None, root: int = 0, *,
+                counts: Sequence[int] | None = None, algorithm: How = "auto",
+                async_op: bool = False, dtype: str | None = None) -> Any:  # fmt: skip
+        """Every rank gets its piece of the root's `x`.
+
+        Ranks other than the root give `out`, for their `x` may be None.
+        """
+        return self._do(SCATTER, x, out, None, root, algorithm, async_op, dtype, counts=counts)
+
+    def all_to_all(self, x: Any, out: Any = None, *, send_counts: Sequence[int] | None = None,
+                   receive_counts: Sequence[int] | None = None, algorithm: How = "auto",
+                   async_op: bool = False, dtype: str | None = None) -> Any:  # fmt: skip
+        """Every rank sends its piece r to rank r, and gets one from every rank, in rank order.
+
+        Args:
+            x: the pieces to send, one after another.
+            out: the pieces received; may be `x`.
+            send_counts, receive_counts: elements of each piece, where they differ.
+            algorithm, async_op, dtype: see the class.
+        """
+        if out is not None and not async_op and send_counts is None:
+            if self._call(ALL_TO_ALL, x, out, None, algorithm, dtype, 0):
+                return out
+        counts = None if send_counts is None else (send_counts, receive_counts)
+        return self._do(ALL_TO_ALL, x, out, None, 0, algorithm, async_op, dtype, counts=counts)
+
+    def barrier(self, *, algorithm: How = "auto", async_op: bool = False) -> Any:
+        """Returns when all ranks have come."""
+        if not async_op and self._call(BARRIER, _NOTHING, _NOTHING, None, algorithm, None, 0):
+            return None
+        return self._do(BARRIER, _NOTHING, _NOTHING, None, 0, algorithm, async_op, None)
+
+    def _do(
+        self,
+        collective: int,
+        x: Any,
+        out: Any,
+        op: str | None,
+        root: int,
+        algorithm: How,
+        async_op: bool,
+        dtype: str | None,
+        scale: Any = None,
+        counts: Any = None,
+    ) -> Any:
+        """A call for the first time, or one that takes more than the engine."""
+        self._usable()
+        request = Request(collective, x, out, op, root, algorithm, dtype, scale, counts)
+        if self._worker is None and not async_op:
+            return self._planner.perform(request)
+        if self._worker is None:
+            self._worker = Worker(f"roundelay-{self._tag}")
+            self._call = _never
+        handle = self._worker.submit(lambda: self._planner.perform(request))
+        return handle if async_op else handle.wait()
+
+    def _usable(self) -> None:
+        if self._closed:
+            raise RoundelayError("the communicator is closed; make another with roundelay.init()")
+
+    def empty(self, shape: int | Sequence[int], dtype: Any = np.float32) -> Array:
+        """An array that all ranks of the node can read in place.
+
+        Collectives on such arrays need no copy into memory between the ranks.
+
+        Args:
+            shape, dtype: as of `numpy.empty`.
+        """
+        self._usable()
+        return self._pool.empty(shape, np.dtype(dtype))
+
+    def split(self, color: int, key: int | None = None) -> Communicator | None:
+        """A communicator of the ranks that give the same color; every rank must call it.
+
+        Args:
+            color: a number from 0 up; less than 0 is for none, and returns None.
+            key: order of ranks in the new communicator; without it, as here.
+        """
+        self._usable()
+        mine = np.array([color, self.rank if key is None else key], np.int64)
+        every = self.all_gather(mine).reshape(self.ranks, 2)
+        self._splits += 1
+        same = [r for r in range(self.ranks) if every[r, 0] == color]
+        same.sort(key=lambda r: (every[r, 1], r))
+        new = None
+        # The others go along, for what a new group tells one another goes through all ranks.
+        exchange = _Among(self, same)
+        if color >= 0:
+            new = Communicator(
+                exchange, self._session, [self._members[r] for r in same],
+                same.index(self.rank), f"{self._tag}.{self._splits}.{color}", self._timeout,
+                self._fixed_order,
+            )  # fmt: skip
+        exchange.finish()
+        return new
+
+    def _exchange(self, data: bytes) -> list[bytes]:
+        """An all-gather of small bytes, for set-up."""
+        lengths = self.all_gather(np.array([len(data)], np.int64))
+        row = np.zeros(int(lengths.max()) or 1, np.uint8)
+        row[: len(data)] = np.frombuffer(data, np.uint8)
+        rows = self.all_gather(row).reshape(self.ranks, -1)
+        return [rows[r, : lengths[r]].tobytes() for r in range(self.ranks)]
+
+    def _grow(self, hosts: list[int]) -> Group:
+        """A group of the same ranks and helpers."""
+        self._splits += 1
+        tag = f"{self._tag}.{self._splits}+"
+        return Group(
+            self._exchange, self._session, self._members, self.rank, hosts, tag, COLLECTIVES
+        )
+
+    def close(self) -> None:
+        """Says farewell. Others that still wait for this rank get an error."""
+        if self._closed:
+            return
+        self._closed = True
+        _OPEN.discard(self)
+        if self._worker is not None:
+            self._worker.close()
+        self._planner.close()
+        self._group.close()
+        if self._tag == "w" and os.getpid() == self._session.members[self._members[self.rank]].pid:
+            self._session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        nodes = f"{len(self.nodes)} node{'s' * (len(self.nodes) > 1)}"
+        return f"<Communicator: rank {self.rank} of {self.ranks}, {nodes}>"
+
+
+class _Among:
+    """An exchange of some ranks, by one of all ranks that each makes equally often."""
+
+    TIMES = 3  # what a group's set-up takes
+
+    def __init__(self, parent: Communicator, members: Sequence[int]) -> None:
+        self._parent, self._members, self._left = parent, members, self.TIMES
+
+    def __call__(self, data: bytes) -> list[bytes]:
+        self._left -= 1
+        every = self._parent._exchange(data)
+        return [every[r] for r in self._members]
+
+    def finish(self) -> None:
+        """Make the rest, where this rank belongs to no new group."""
+        while self._left:
+            self(b"")
+
+
+def _never(*_: Any) -> bool:
+    """The short way, while a worker thread does the calls in order."""
+    return False
+
+
+_NOTHING = np.empty(0, np.uint8)
+_OPEN: weakref.WeakSet[Communicator] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for comm in list(_OPEN):
+        comm.close()

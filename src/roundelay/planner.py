@@ -1,0 +1,326 @@
+"""From a checked call to a task for the engine: chosen, planned, cut into slices, and cached."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from . import _native
+from .algorithms import find
+from .arrays import Array, give_back
+from .errors import RoundelayError
+from .layout import layout
+from .plan import plan
+from .program import Plan
+from .requests import OPS, Memory, Request, memory, scaled
+from .run.group import Group
+from .run.handles import Worker
+from .schedule import Schedule
+from .selection import Table, Topology
+from .slicing import slicing
+from .verify import verify
+
+STREAM_FROM: Final = 8 << 20
+"""Bytes of a result from which it is written past the cache, where nothing of it is read again."""
+NO_ROOT: Final = 2**32 - 1
+NO_OP: Final = 255
+_ITEM: Final = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
+
+
+class Team(NamedTuple):
+    """Who works on a schedule: the communicator's own group, or one with helpers.
+
+    Attributes:
+        group: its participants.
+        workers: a thread for each helper in this process.
+    """
+
+    group: Group
+    workers: Mapping[int, Worker]
+
+
+class Planned(NamedTuple):
+    """A schedule over the ranks, in some order, and what this process does for it.
+
+    Attributes:
+        order: [rank of the schedule], the real rank that plays it.
+        numbers: [participant of this process], its plan as the engine reads it.
+    """
+
+    schedule: Schedule
+    order: Array
+    team: Team
+    numbers: Mapping[int, Array]
+
+
+class Planner:
+    """Makes the calls of one communicator."""
+
+    def __init__(
+        self,
+        rank: int,
+        nodes: tuple[tuple[int, ...], ...],
+        group: Group,
+        grow: Callable[[list[int]], Group],
+        table: Table,
+        fixed_order: bool,
+    ) -> None:
+        """For a communicator's planner.
+
+        Args:
+            rank: this process.
+            nodes: the ranks of each node.
+            group: the ranks.
+            grow: makes a group of the ranks and helpers, given all their hosts.
+            table: which algorithm when.
+            fixed_order: take only what adds up in rank order.
+        """
+        # Virtual ranks go node by node, so that algorithms of two levels find their nodes.
+        self._order = np.array([r for node in nodes for r in node], np.int64)
+        self._rank, self._ranks = rank, len(self._order)
+        self._topology = Topology(self._ranks, tuple(map(len, nodes)))
+        self._team, self._grow = Team(group, {}), grow
+        self._teams: dict[tuple[int, ...], Team] = {}
+        self._table, self._fixed_order = table, fixed_order
+        self._build = lru_cache(maxsize=256)(self._built)
+        self._own: dict[int, Planned] = {}
+
+    def perform(self, request: Request) -> Any:
+        """Make the call.
+
+        Raises:
+            RoundelayError: bad input; nothing has been exchanged.
+            ExchangeError: the exchange failed.
+        """
+        found = memory(request, self._rank, self._ranks)
+        x = None if found.input is None else found.input.array
+        y = None if found.output is None else found.output.array
+        endpoint = self._team.group.endpoints[self._rank]
+        dtype = sys.intern(found.dtype)
+        short = found.own and request.counts is None and request.op != "premul_sum"
+        key = (request.collective, x, y, request.op, request.algorithm)
+        if not (short and endpoint.call(*key, dtype, request.root)):
+            if request.op == "premul_sum" and x is not None:
+                x = scaled(x, dtype, request.scale)
+            planned = self._choose(request, found)
+            tasks = self._tasks(request, found, planned)
+            run(planned.team, self._rank, tasks, x, y, found.in_place)
+            if short and not planned.schedule.helpers:
+                for name in {dtype, request.dtype}:
+                    endpoint.remember(*key, name, request.root, tasks[self._rank], found.in_place)
+        if found.output is not None and found.result is not None:
+            give_back(found.output, found.result, "the output")
+        return found.result
+
+    def _choose(self, request: Request, found: Memory) -> Planned:
+        if isinstance(request.algorithm, Schedule):
+            return self._users(request.algorithm, request)
+        kind = request.kind
+        name, parameters = str(request.algorithm), {}
+        if request.counts is not None and kind.pieces == 2:
+            name = "direct" if name == "auto" else name
+            if name not in ("direct", "pairwise"):
+                raise RoundelayError(
+                    f"all_to_all/{name} with counts: pieces would go through ranks that do not "
+                    "know their sizes; expected direct or pairwise"
+                )
+        if name == "auto":
+            size = self._size(found, kind.volume)
+            name, chosen = self._table.choose(kind.name, self._topology, size)
+            parameters = dict(chosen)
+            if self._fixed_order and kind.sums:
+                name, parameters = ordered(kind.name, size), {}
+        elif "group" in find(f"{kind.name}/{name}").parameters:
+            parameters = {"group": self._topology.nodes[0]}
+        items = tuple(sorted(parameters.items()))
+        return self._build(kind.name, name, items, request.root if kind.rooted else 0)
+
+    def _size(self, found: Memory, volume: int | str) -> int:
+        elements = found.counts[self._rank].sum() if volume == "n" else found.counts.sum()
+        return int(elements) * item_size(found.dtype)
+
+    def _built(
+        self, kind: str, name: str, parameters: tuple[tuple[str, Any], ...], root: int
+    ) -> Planned:
+        virtual_root = int(np.flatnonzero(self._order == root)[0])
+        algorithm = find(f"{kind}/{name}")
+        schedule = algorithm(self._ranks, virtual_root, **dict(parameters))
+        self._check_order(schedule, self._order)
+        return self._plan(schedule, self._order)
+
+    def _users(self, schedule: Schedule, request: Request) -> Planned:
+        """A schedule of the user's own."""
+        kept = self._own.get(id(schedule))
+        if kept is None:
+            if (schedule.collective, schedule.ranks) != (request.kind.name, self._ranks):
+                raise RoundelayError(
+                    f"the schedule is {schedule!r}; expected one of {request.kind.name} over "
+                    f"{self._ranks} ranks"
+                )
+            if request.kind.rooted and schedule.root != request.root:
+                raise RoundelayError(
+                    f"the schedule's root is rank {schedule.root}, and root = {request.root}"
+                )
+            verdict = verify(schedule)
+            if not verdict:
+                raise RoundelayError(f"the schedule is not right: {verdict}")
+            order = np.arange(self._ranks)
+            self._check_order(schedule, order)
+            kept = self._own[id(schedule)] = self._plan(schedule, order)
+        return kept
+
+    def _check_order(self, schedule: Schedule, order: Array) -> None:
+        if self._fixed_order and schedule.kind.sums and self._ranks > 1:
+            summation = verify(schedule).summation
+            if summation != "rank" or not np.array_equal(order, np.arange(self._ranks)):
+                raise RoundelayError(
+                    f"{schedule!r} does not add up in rank order (but: {summation}), and the "
+                    "communicator was made with fixed_order; expected one_shot, two_shot or direct"
+                )
+
+    def _plan(self, schedule: Schedule, order: Array) -> Planned:
+        hosts = self._hosts(schedule, order)
+        team = self._team
+        if schedule.helpers:
+            if hosts not in self._teams:
+                group = self._grow([*range(self._ranks), *hosts])
+                names = [p for p in group.endpoints if p >= self._ranks]
+                workers = {p: Worker(f"roundelay-switch-{p}") for p in names}
+                self._teams[hosts] = Team(group, workers)
+            team = self._teams[hosts]
+        virtual = np.argsort(order)
+        numbers = {}
+        for p in team.group.endpoints:
+            made = plan(schedule, int(virtual[p]) if p < self._ranks else p)
+            numbers[p] = self._numbers(made, order)
+        if schedule.helpers:
+            pairs = self._pairs(schedule, order)
+            team.group.connect_helpers(pairs)
+        own = numbers[self._rank]
+        peers = {int(p) for e in own[1] for p in e if 0 <= p < self._ranks and p != self._rank}
+        team.group.connect(self._rank, sorted(peers))
+        return Planned(schedule, order, team, {p: n[0] for p, n in numbers.items()})
+
+    def _pairs(self, schedule: Schedule, order: Array) -> set[tuple[int, int]]:
+        """Participants that exchange messages, one of each pair being a helper."""
+        pairs: set[tuple[int, int]] = set()
+        for r in schedule:
+            some = (r.src >= self._ranks) | (r.dst >= self._ranks)
+            pairs |= {(self._real(min(a, b), order), max(a, b))
+                      for a, b in zip(r.src[some].tolist(), r.dst[some].tolist(), strict=True)}  # fmt: skip
+        return pairs
+
+    def _real(self, participant: int, order: Array) -> int:
+        return int(order[participant]) if 0 <= participant < self._ranks else participant
+
+    def _hosts(self, schedule: Schedule, order: Array) -> tuple[int, ...]:
+        """The lowest rank below each helper: there it lives."""
+        n = self._ranks
+        below = np.full(n + schedule.helpers, n, np.int64)
+        below[:n] = order
+        while schedule.helpers and (below == n).any():
+            before = below.copy()
+            for r in schedule:
+                for up, down in ((r.dst, r.src), (r.src, r.dst)):
+                    to_helper = up >= n
+                    np.minimum.at(below, up[to_helper], before[down[to_helper]])
+            if (below == before).all():
+                raise RoundelayError("a helper of the schedule exchanges with no rank at all")
+        return tuple(below[n:].tolist())
+
+    def _numbers(self, made: Plan, order: Array) -> tuple[Array, list[list[int]]]:
+        """A plan as the engine reads it, and the peers of each entry."""
+        flat = [made.chunks, made.steps, len(made.entries)]
+        everyone = []
+        for e in made.entries:
+            peers = [self._real(p, order) for p in e.peers]
+            everyone.append(peers)
+            flat += [e.send, e.bounce, e.step, len(peers), *peers, len(e.segments)]
+            for s in e.segments:
+                flat += s
+            flat.append(len(e.after))
+            for entry, only_in_place in e.after:
+                flat += [entry, only_in_place]
+        return np.array(flat, np.int64), everyone
+
+    def _tasks(self, request: Request, found: Memory, planned: Planned) -> dict[int, Any]:
+        schedule, kind = planned.schedule, request.kind
+        item = item_size(found.dtype)
+        pieces = schedule.chunks // kind.piece_count(schedule.size)
+        largest = self._largest(request, found)
+        cut = slicing(
+            schedule, -(-largest // pieces) * item, len(self._topology.nodes),
+            planned.team.group.arena,
+        )  # fmt: skip
+        name = f"{schedule.name}{sorted(schedule.params.items())}{schedule.chunks}{cut}"
+        options = {
+            "slices": cut.slices,
+            "lag": cut.lag,
+            "attach_from": cut.attach_from,
+            "streamed": self._streamed(request, found, item),
+            "divisor": self._ranks if request.op == "avg" else 0,
+            "elements": 0 if request.counts is not None else int(found.counts.sum()),
+            "plan": crc32(name.encode()),
+            "root": request.root if kind.rooted else NO_ROOT,
+            "collective": request.collective,
+            "op": NO_OP if request.op is None else OPS.index(request.op),
+        }
+        op = "sum" if request.op in (None, "avg", "premul_sum") else request.op
+        participants = self._ranks + schedule.helpers
+        return {
+            p: _native.task(
+                numbers, participants,
+                *layout(schedule, p, planned.order, found.counts), op, found.dtype, options,
+            )
+            for p, numbers in planned.numbers.items()
+        }  # fmt: skip
+
+    def _largest(self, request: Request, found: Memory) -> int:
+        """Elements of the largest piece; of all-to-all with counts, ranks must ask one another."""
+        largest = int(found.counts.max(initial=0))
+        if request.counts is None or request.kind.pieces < 2:
+            return largest
+        most = np.array([largest], np.int64)
+        self.perform(Request(0, most, most, "max", 0, "auto", None, None, None))
+        return int(most[0])
+
+    def _streamed(self, request: Request, found: Memory, item: int) -> bool:
+        """Whether the result is large, and nothing of it is read again in the same call."""
+        if found.in_place or request.kind.sums or found.output is None:
+            return False
+        return found.output.array.nbytes >= STREAM_FROM
+
+    def close(self) -> None:
+        """Ends the helpers."""
+        for team in self._teams.values():
+            for worker in team.workers.values():
+                worker.close()
+            team.group.close()
+
+
+def run(team: Team, rank: int, tasks: Mapping[int, Any], x: Any, y: Any, in_place: bool) -> None:
+    """Have all participants of this process do their tasks, and wait for them."""
+    pending = [
+        worker.submit(lambda p=p: team.group.endpoints[p].run(tasks[p], None, None, False))
+        for p, worker in team.workers.items()
+    ]
+    team.group.endpoints[rank].run(tasks[rank], x, y, in_place)
+    for handle in pending:
+        handle.wait()
+
+
+def item_size(dtype: str) -> int:
+    """Bytes of an element."""
+    return _ITEM.get(dtype) or np.dtype(dtype).itemsize
+
+
+def ordered(kind: str, size: int) -> str:
+    """The algorithm that adds up in rank order."""
+    if kind == "all_reduce":
+        return "one_shot" if size <= 16 << 10 else "two_shot"
+    return "direct"

@@ -1,0 +1,146 @@
+"""Participants that exchange data: the memory of their node, and connections to other nodes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from .._native import Endpoint, Node
+from ..errors import RoundelayError
+from .session import Session
+
+ARENA: Final = 4 << 20
+"""Bytes that a participant may show to its node at once; ROUNDELAY_ARENA is another number.
+
+2.5 MiB were as good as 0.3 in a trial, and less than two slices of 128 KiB a reader is too few.
+"""
+CONNECTIONS: Final = 2
+"""TCP connections for data with each peer of another node; ROUNDELAY_CONNECTIONS is another."""
+
+Exchange = Callable[[bytes], list[bytes]]
+"""What every rank brings, in rank order."""
+
+
+class _Card(msgspec.Struct, array_like=True):
+    """What ranks tell one another about themselves."""
+
+    pid: int
+    fd: int
+    processors: list[int]
+
+
+class Group:
+    """The participants of one communicator: its ranks, and helpers that add (switches).
+
+    Attributes:
+        endpoints: those of this process, by participant.
+        crowded: whether its node has more participants than processors.
+        arena: bytes of an arena; less than asked for where memory is short.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        session: Session,
+        ranks: Sequence[int],
+        me: int,
+        hosts: Sequence[int],
+        tag: str,
+        collectives: Sequence[str],
+    ) -> None:
+        """Set up, together with all other ranks.
+
+        Args:
+            exchange: an all-gather of small bytes among the group's ranks.
+            session: the job.
+            ranks: [rank of the group], its rank in the job.
+            me: this process's rank in the group.
+            hosts: [participant], the rank whose process it lives in: the rank itself, then
+                those of the helpers.
+            tag: a name that no other group of the job has.
+            collectives: names, for messages.
+        """
+        self._session, self._ranks, self._me = session, ranks, me
+        self._hosts, self._tag = list(hosts), tag
+        node_of = [session.members[r].node for r in ranks]
+        near = [p for p, host in enumerate(hosts) if node_of[host] == node_of[me]]
+        self._near = near
+        leader = next(r for r in range(len(ranks)) if node_of[r] == node_of[me])
+        node = Node.make(len(near), _number("ROUNDELAY_ARENA", ARENA)) if leader == me else None
+        mine = _Card(os.getpid(), node.fd if node else -1, sorted(os.sched_getaffinity(0)))
+        cards = [msgspec.msgpack.decode(c, type=_Card)
+                 for c in exchange(msgspec.msgpack.encode(mine))]  # fmt: skip
+        node = node or Node.open(cards[leader].pid, cards[leader].fd)
+        own = [p for p, host in enumerate(hosts) if host == me]
+        for p in own:
+            node.claim(near.index(p))
+        exchange(b"")
+        node.populate()
+        processors = {c for r in {hosts[p] for p in near} for c in cards[r].processors}
+        self.crowded = len(near) > len(processors)
+        self.arena = node.arena
+        names = [self._name(p) for p in range(len(hosts))]
+        self.endpoints = {
+            p: Endpoint(node, near.index(p), p, names, list(collectives), self.crowded,
+                        len(own) == 1)
+            for p in own
+        }  # fmt: skip
+        exchange(b"")
+        for p, endpoint in self.endpoints.items():
+            for other in near:
+                endpoint.meet(other, near.index(other))
+        exchange(b"")
+
+    def _name(self, participant: int) -> str:
+        host = self._hosts[participant]
+        if participant < len(self._ranks):
+            return f"rank {participant}"
+        return f"switch {participant - len(self._ranks)} (in rank {host})"
+
+    def connect(self, participant: int, peers: Iterable[int]) -> None:
+        """Connections of one of this process's ranks with peers, who ask for the same."""
+        endpoint = self.endpoints[participant]
+        fresh = [p for p in peers if p not in self._near and not endpoint.knows(p)]
+        count = _number("ROUNDELAY_CONNECTIONS", CONNECTIONS) + 1
+        plain = [p for p in fresh if p < len(self._ranks) and participant < len(self._ranks)]
+        where = {self._ranks[p]: p for p in plain}
+        found = self._session.connect(where, f"{self._tag}", count)
+        for rank, sockets in found.items():
+            endpoint.link(where[rank], [s.detach() for s in sockets])
+
+    def connect_helpers(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """Connections of pairs of participants, one of each being a helper."""
+        for a, b in sorted(pairs):
+            for own, other in ((a, b), (b, a)):
+                if own in self.endpoints and other not in self._near:
+                    endpoint = self.endpoints[own]
+                    if endpoint.knows(other):
+                        continue
+                    rank = self._ranks[self._hosts[other]]
+                    count = _number("ROUNDELAY_CONNECTIONS", CONNECTIONS) + 1
+                    found = self._session.connect([rank], f"{self._tag}:{a}:{b}", count)
+                    endpoint.link(other, [s.detach() for s in found[rank]])
+
+    def close(self) -> None:
+        """Says farewell to the others."""
+        for endpoint in self.endpoints.values():
+            endpoint.close()
+
+
+def _number(variable: str, default: int) -> int:
+    text = os.environ.get(variable, "")
+    if not text:
+        return default
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise RoundelayError(f"{variable} is {text!r}; expected a whole number from 1 up")
+    return value
+
+
+__all__: list[Any] = ["Exchange", "Group"]

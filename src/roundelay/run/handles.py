@@ -1,0 +1,53 @@
+"""Operations that go on while the caller does something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as LateError
+from typing import Any
+
+from ..errors import TooLate
+
+
+class Handle:
+    """An operation under way."""
+
+    def __init__(self, future: Future[Any]) -> None:
+        self._future = future
+
+    def wait(self, timeout: float | None = None) -> Any:
+        """The result, when it is there.
+
+        Args:
+            timeout: seconds to wait; without it, as long as it takes.
+
+        Raises:
+            TooLate: it is not there in time. The operation goes on, and can be waited for again.
+            RoundelayError: what went wrong in it.
+        """
+        try:
+            return self._future.result(timeout)
+        except LateError:
+            if self._future.done():
+                raise
+            raise TooLate(f"the operation has not ended within {timeout} s; wait again") from None
+
+    def done(self) -> bool:
+        """Whether it has ended, well or not."""
+        return self._future.done()
+
+
+class Worker:
+    """A thread that does operations in the order in which they were submitted."""
+
+    def __init__(self, name: str) -> None:
+        self._pool = ThreadPoolExecutor(1, name)
+
+    def submit(self, operation: Callable[[], Any]) -> Handle:
+        """Have it done after all before it."""
+        return Handle(self._pool.submit(operation))
+
+    def close(self) -> None:
+        """Ends when what was submitted has been done."""
+        self._pool.shutdown()

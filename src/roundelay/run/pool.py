@@ -1,0 +1,58 @@
+"""Arrays in memory that all ranks of a node can read in place."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from .._native import Endpoint
+
+BLOCK: Final = 16 << 20
+"""Bytes of a block at least: each is a mapping in every reader."""
+GRAIN: Final = 4096
+"""Arrays begin at multiples of this."""
+
+
+class Pool:
+    """Blocks of shared memory, cut into arrays; what an array held is used again after it."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._blocks: list[memoryview] = []
+        self._free: list[tuple[int, int, int]] = []  # (block, begin, end)
+
+    def empty(self, shape: int | Sequence[int], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """An array of the shape, not set to anything."""
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        size = prod(shape) * dtype.itemsize
+        whole = max(GRAIN, -(-size // GRAIN) * GRAIN)
+        block, begin = self._take(whole)
+        memory = self._blocks[block][begin : begin + size]
+        # Arrays keep this view alive as long as any of them looks at the memory.
+        weakref.finalize(memory, self._give_back, block, begin, begin + whole).atexit = False
+        return np.frombuffer(memory, dtype).reshape(shape)
+
+    def _take(self, size: int) -> tuple[int, int]:
+        for i, (block, begin, end) in enumerate(self._free):
+            if end - begin >= size:
+                self._free[i] = (block, begin + size, end)
+                return block, begin
+        self._blocks.append(self._endpoint.shared(max(size, BLOCK)))
+        block = len(self._blocks) - 1
+        self._free.append((block, size, max(size, BLOCK)))
+        return block, 0
+
+    def _give_back(self, block: int, begin: int, end: int) -> None:
+        self._free.append((block, begin, end))
+        joined: list[tuple[int, int, int]] = []
+        for piece in sorted(p for p in self._free if p[1] < p[2]):
+            if joined and joined[-1][0] == piece[0] and joined[-1][2] == piece[1]:
+                joined[-1] = (piece[0], joined[-1][1], piece[2])
+            else:
+                joined.append(piece)
+        self._free[:] = joined
