@@ -6,6 +6,9 @@ from importlib.util import find_spec
 import pytest
 from hypothesis import HealthCheck, settings
 
+from roundelay import RoundelayError
+from roundelay.bench.rivals import RIVALS, Rival
+
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 # An ordinary run tries the same examples every time; a soak looks for new ones.
 settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=SLOW)
@@ -39,7 +42,16 @@ def _left_out() -> list[str]:
         found.append("outside data: left out, as ROUNDELAY_DATA names no folder")
     if not SPHINX:
         found.append("test_docs_build.py: left out, as the extra `docs` is not installed")
+    if rivals := [name for name, rival in RIVALS.items() if not _installed(rival)]:
+        found.append(f"bench beside {', '.join(rivals)}: left out, as not installed")
     return found
+
+
+def _installed(rival: Rival) -> bool:
+    try:
+        return rival.python() is not None
+    except RoundelayError:
+        return False
 
 
 def pytest_report_header() -> list[str]:

@@ -59,6 +59,7 @@ def finish(processes, timeout=90):
         for p in processes:
             p.kill()
             p.wait()
+            p.stdout.close()
     return [p.returncode for p in processes], said
 
 

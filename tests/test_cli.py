@@ -11,6 +11,9 @@ import pytest
 
 import roundelay as rl
 from roundelay import cli
+from roundelay.bench import race
+from roundelay.bench.cells import Point
+from roundelay.bench.figures import Figure
 from roundelay.cli import base, demo
 
 
@@ -27,7 +30,8 @@ def _english(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_demo_shows_proves_and_counts(capsys):
+def test_demo_shows_proves_and_counts(capsys, monkeypatch):
+    monkeypatch.setattr(demo, "RACE_SIZES", (1024,))
     status, out, err = run(capsys, "demo")
     assert (status, err) == (0, "")
     assert "Step 6" in out
@@ -39,11 +43,45 @@ def test_demo_shows_proves_and_counts(capsys):
 
 def test_demo_json_is_one_value(capsys, monkeypatch):
     monkeypatch.setattr(demo, "SIZES", (8, 2000))
+    monkeypatch.setattr(demo, "RACE_SIZES", (1024, 4096))
     status, out, _ = run(capsys, "demo", "--json")
     value = json.loads(out)
     assert status == 0
     assert value["ok"] is True
     assert {row["ranks"] for row in value["rows"]} == {8, 2000}
+    if find_spec("roundelay._native") is None:
+        assert value["run"]["ok"] is None
+        return
+    assert [row["bytes"] for row in value["run"]["rows"]] == [1024] * 5 + [4096] * 5
+    assert all(row["wrong"] == 0 and row["time_us"] > 0 for row in value["run"]["rows"])
+    assert set(value["run"]["winners"]) == {"1024", "4096"}
+    assert set(value["run"]["winners"].values()) <= set(demo.RACE)
+
+
+def test_demo_goes_on_without_the_native_core(capsys, monkeypatch):
+    monkeypatch.setattr(demo, "SIZES", (8,))
+    monkeypatch.setattr(race, "find_spec", lambda _: None)
+    status, out, err = run(capsys, "demo")
+    assert (status, err) == (0, "")
+    assert "Not run: the native core is not built" in out
+    assert "pip install" in out
+    status, out, _ = run(capsys, "demo", "--json")
+    value = json.loads(out)
+    assert status == 0
+    assert value["run"] == {"ok": None, "ranks": 4, "rows": [], "winners": {},
+                            "error": value["run"]["error"]}  # fmt: skip
+
+
+def test_demo_fails_where_a_result_is_wrong(capsys, monkeypatch):
+    def wrong(*_):
+        point = Point("all_reduce", "ring", 4, 256, "float32", "sum", 0)
+        yield point, Figure(12.0, 3, 7)
+
+    monkeypatch.setattr(demo, "SIZES", (8,))
+    monkeypatch.setattr(demo, "race", wrong)
+    status, out, _ = run(capsys, "demo")
+    assert status == 1
+    assert "FAILED: 7 wrong elements" in out
 
 
 def test_algorithms_lists_every_algorithm(capsys):
@@ -230,6 +268,7 @@ def test_nothing_is_said_in_english_only(capsys, monkeypatch, words):
     translator = base.translator
     monkeypatch.setattr(base, "translator", recording)
     monkeypatch.setattr(demo, "SIZES", (8, 2000))
+    monkeypatch.setattr(demo, "RACE_SIZES", (1024,))
     run(capsys, "--lang", "zh", *words.split())
     texts = {text for a in rl.algorithms() for text in (a.good, a.bad)}
     assert missing <= {"{first} {second}", *texts}

@@ -84,12 +84,23 @@ void Endpoint::trace(std::size_t events) {
     trace_ = events == 0 ? nullptr : std::make_unique<Trace>(events);
 }
 
+std::vector<CallRecord::Read> Endpoint::last_calls() const {
+    std::vector<CallRecord::Read> found;
+    for (const CallRecord& record : page().calls) {
+        if (const auto read = record.read()) found.push_back(*read);
+    }
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+        return a.call.sequence < b.call.sequence;
+    });
+    return found;
+}
+
 void Endpoint::close() {
     if (page().state.exchange(static_cast<std::uint32_t>(State::closed)) ==
         static_cast<std::uint32_t>(State::closed)) {
         return;
     }
-    for (const auto& link : links_) link->say({Word::Kind::farewell, participant_, 0, ""});
+    for (const auto& link : links_) link->say({Word::Kind::farewell, participant_, 0, "", {}});
 }
 
 void Endpoint::run(Task& task, const Buffers& buffers, std::uint64_t patience_ns, Host& host) {
@@ -97,15 +108,14 @@ void Endpoint::run(Task& task, const Buffers& buffers, std::uint64_t patience_ns
     task.call.sequence = ++sequence_;
     stamp_ = std::uint64_t{signature(task.call)} << 32;
     CallRecord& record = page().calls[sequence_ % kCallsKept];
-    const std::uint64_t begun = now();
-    record.ended.store(0, std::memory_order_relaxed);
-    record.call = task.call;
-    record.begun.store(begun, std::memory_order_release);
+    record.begin(task.call, ticks());
+    Noted noted(trace_.get(), ready_);
+    noted.call(task.call);
 
     const std::size_t slices = task.settings.slices;
     open_.assign(task.stages.size() * slices, 0);
     if (scratch_.size() < task.scratch) scratch_.resize(task.scratch);
-    Run run{task,  buffers, host, patience_ns, begun,
+    Run run{task, buffers, host, patience_ns,
             {nullptr, buffers.input, buffers.output, scratch_.data()}};
     check_others();
 
@@ -128,7 +138,7 @@ void Endpoint::run(Task& task, const Buffers& buffers, std::uint64_t patience_ns
         }
     }
     finish(run);
-    record.ended.store(trace_ ? now() : begun + 1, std::memory_order_relaxed);
+    record.end(ticks());
 }
 
 // Nobody reads the caller's memory any more, or all of it has left.

@@ -74,6 +74,7 @@ class Endpoint {
     std::uint64_t calls() const { return sequence_; }
     void trace(std::size_t events);  // 0: no more
     const Trace* traced() const { return trace_.get(); }
+    std::vector<CallRecord::Read> last_calls() const;  // oldest first
     std::string describe(const Call& call) const;
 
  private:
@@ -125,7 +126,6 @@ class Endpoint {
         const Buffers& buffers;
         Host& host;
         std::uint64_t patience_ns;
-        std::uint64_t begun;
         std::byte* spaces[kSpaces];
     };
 
@@ -155,11 +155,13 @@ class Endpoint {
 
     template <class Ready>
     void await(Run& run, Ready&& ready, int participant) {
-        for (std::uint32_t i = 0; i < spins_; ++i) {
+        bool spun = false;
+        for (std::uint32_t i = 0; i < spins_ && !spun; ++i) {
             relax();
-            if (ready()) return;
+            spun = ready();
         }
-        await_long(run, ready, participant);
+        if (!spun) await_long(run, ready, participant);
+        if (trace_) ready_ = now();
     }
     void await_long(Run& run, const std::function<bool()>& ready, int participant);
     void sleep(int participant, const std::function<bool()>& ready);
@@ -167,7 +169,8 @@ class Endpoint {
 
     void check_others();
     void check_alive(int participant);
-    void hear();
+    void hear(Run& run);
+    void compare(Run& run);
     void note(const Failure& failure);
     [[noreturn]] void lost(int participant);
     [[noreturn]] void wrong_call(Run& run, int participant, const Call& other);

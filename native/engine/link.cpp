@@ -1,6 +1,8 @@
 #include "engine/link.hpp"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,6 +17,13 @@ namespace {
 constexpr std::uint32_t kMagic = 0x4C444E52;
 constexpr std::size_t kMostParts = 64;    // of one call to the kernel
 constexpr std::size_t kMostText = 4096;   // of a word
+constexpr std::size_t kMostUnsaid = 16384;  // bytes of words that may wait
+
+// A peer whose machine answers nothing for so long is lost.
+constexpr int kSilenceMs = 10'000;
+constexpr int kProbeFromS = 4;   // of silence
+constexpr int kProbeEveryS = 2;
+constexpr int kProbes = 3;
 
 struct WordHeader {
     std::uint32_t magic;
@@ -23,9 +32,24 @@ struct WordHeader {
     std::int32_t blamed;
     std::int32_t trouble;
     std::uint32_t length;
+    Call call;
 };
 
 bool again(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+// Have the kernel tell when the other end's machine, or the network, is gone without a word. Only
+// for a connection of few bytes: where a peer is too busy to read, one for data stands still for
+// as long, and that is no fault.
+void watch(int fd) {
+    const auto set = [fd](int level, int option, int value) {
+        setsockopt(fd, level, option, &value, sizeof(value));
+    };
+    set(SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(IPPROTO_TCP, TCP_KEEPIDLE, kProbeFromS);
+    set(IPPROTO_TCP, TCP_KEEPINTVL, kProbeEveryS);
+    set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+    set(IPPROTO_TCP, TCP_USER_TIMEOUT, kSilenceMs);
+}
 
 }  // namespace
 
@@ -34,6 +58,7 @@ Link::Link(std::vector<int> connections) : words_(connections.front()) {
     for (std::size_t i = 1; i < connections.size(); ++i) {
         connections_.push_back(Connection{connections[i], {}, {}, 0});
     }
+    watch(words_);
 }
 
 Link::Link(Link&& other) noexcept = default;
@@ -74,7 +99,7 @@ bool Link::push(Connection& connection, Outgoing& message) {
         if (n < 0) {
             if (errno == EINTR) continue;
             if (again(errno)) return false;
-            lost_ = true;
+            lose(errno);
             return true;
         }
         auto left = static_cast<std::size_t>(n);
@@ -91,6 +116,7 @@ bool Link::push(Connection& connection, Outgoing& message) {
 }
 
 void Link::pump() {
+    if (!unsaid_.empty()) flush_words();
     if (waiting_ == 0) return;
     for (Connection& connection : connections_) {
         while (!connection.out.empty() && push(connection, connection.out.front())) {
@@ -108,8 +134,13 @@ std::size_t Link::read(int fd, iovec* parts, std::size_t count) {
     in.msg_iovlen = std::min(count, kMostParts);
     const ssize_t n = recvmsg(fd, &in, MSG_DONTWAIT);
     if (n > 0) return static_cast<std::size_t>(n);
-    if (n == 0 || !again(errno)) lost_ = true;
+    if (n == 0 || !again(errno)) lose(n == 0 ? 0 : errno);
     return 0;
+}
+
+void Link::lose(int error) {
+    if (!lost_) error_ = error;
+    lost_ = true;
 }
 
 bool Link::receive(const Call& call, std::span<const Span> into, std::size_t size,
@@ -155,17 +186,17 @@ std::optional<Word> Link::hear() {
     char bytes[1024];
     const ssize_t n = recv(words_, bytes, sizeof(bytes), MSG_DONTWAIT);
     if (n > 0) heard_.append(bytes, static_cast<std::size_t>(n));
-    if (n == 0 || (n < 0 && !again(errno))) lost_ = true;
+    if (n == 0 || (n < 0 && !again(errno))) lose(n == 0 ? 0 : errno);
     WordHeader header{};
     if (heard_.size() < sizeof(header)) return std::nullopt;
     std::memcpy(&header, heard_.data(), sizeof(header));
     if (header.magic != kMagic || header.length > kMostText) {
-        lost_ = true;
+        lose(EPROTO);
         return std::nullopt;
     }
     if (heard_.size() < sizeof(header) + header.length) return std::nullopt;
     Word word{static_cast<Word::Kind>(header.kind), header.blamed, header.trouble,
-              heard_.substr(sizeof(header), header.length)};
+              heard_.substr(sizeof(header), header.length), header.call};
     heard_.erase(0, sizeof(header) + header.length);
     return word;
 }
@@ -173,10 +204,22 @@ std::optional<Word> Link::hear() {
 void Link::say(const Word& word) {
     WordHeader header{kMagic, static_cast<std::uint8_t>(word.kind), {}, word.blamed,
                       word.trouble,
-                      static_cast<std::uint32_t>(std::min(word.text.size(), kMostText))};
-    std::string bytes(reinterpret_cast<const char*>(&header), sizeof(header));
-    bytes.append(word.text, 0, header.length);
-    (void)::send(words_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+                      static_cast<std::uint32_t>(std::min(word.text.size(), kMostText)),
+                      word.call};
+    // A peer that computes for hours reads none: what it is told now and then may be left out.
+    if (unsaid_.size() < kMostUnsaid || word.kind == Word::Kind::failure) {
+        unsaid_.append(reinterpret_cast<const char*>(&header), sizeof(header));
+        unsaid_.append(word.text, 0, header.length);
+    }
+    flush_words();
+}
+
+// The rest stays for later: a word that was cut short could not be told from the next one.
+void Link::flush_words() {
+    if (unsaid_.empty()) return;
+    const ssize_t n =
+        ::send(words_, unsaid_.data(), unsaid_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0) unsaid_.erase(0, static_cast<std::size_t>(n));
 }
 
 int Link::next_in() const {

@@ -25,11 +25,12 @@ struct Span {
 
 // Something said on the connection for it.
 struct Word {
-    enum class Kind : std::uint8_t { farewell = 1, failure = 2 };
+    enum class Kind : std::uint8_t { farewell = 1, failure = 2, waiting = 3 };
     Kind kind = Kind::farewell;
     std::int32_t blamed = -1;
     std::int32_t trouble = 0;
     std::string text;
+    Call call;  // in which it waits
 };
 
 class Link {
@@ -55,6 +56,7 @@ class Link {
     void pump();                    // sends more of what waits
     bool idle() const { return waiting_ == 0; }  // nothing waits to be sent
     bool lost() const { return lost_; }
+    int error() const { return error_; }  // why it is lost, as errno; 0: the peer closed it
     std::optional<Word> hear();     // what has been said, if anything
     void say(const Word& word);     // as far as it goes without waiting
 
@@ -86,15 +88,19 @@ class Link {
 
     bool push(Connection& connection, Outgoing& message);
     std::size_t read(int fd, iovec* parts, std::size_t count);
+    void lose(int error);
+    void flush_words();
 
     std::vector<Connection> connections_;
     int words_;
     std::string heard_;
+    std::string unsaid_;
     std::uint64_t sent_ = 0;
     std::uint64_t received_ = 0;
     std::size_t got_ = 0;  // bytes of the message under way
     std::size_t waiting_ = 0;
     bool lost_ = false;
+    int error_ = 0;
 };
 
 }  // namespace roundelay::engine

@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -50,10 +52,40 @@ inline constexpr std::uint64_t kSignatureBits = std::uint64_t{0xFFFF} << 32;
 
 enum class State : std::uint32_t { absent, here, closed };
 
-struct alignas(kLine) CallRecord {
-    Call call;
-    std::atomic<std::uint64_t> begun;  // ns, CLOCK_MONOTONIC
-    std::atomic<std::uint64_t> ended;  // 0: under way
+// A call of a participant, which others may read while it is written.
+class alignas(kLine) CallRecord {
+   public:
+    void begin(const Call& call, std::uint64_t ticks) {
+        begun_.store(0, std::memory_order_relaxed);
+        ended_.store(0, std::memory_order_relaxed);
+        std::uint64_t words[kWords];
+        std::memcpy(words, &call, sizeof(Call));
+        for (std::size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_release);
+        begun_.store(ticks, std::memory_order_release);
+    }
+    void end(std::uint64_t ticks) { ended_.store(ticks, std::memory_order_release); }
+
+    // The call, and when it began and ended (0: not yet). Nothing where it is being written.
+    struct Read {
+        Call call;
+        std::uint64_t begun, ended;
+    };
+    std::optional<Read> read() const {
+        Read found{};
+        found.begun = begun_.load(std::memory_order_acquire);
+        std::uint64_t words[kWords];
+        for (std::size_t i = 0; i < kWords; ++i) words[i] = words_[i].load(std::memory_order_acquire);
+        found.ended = ended_.load(std::memory_order_acquire);
+        if (found.begun == 0 || begun_.load(std::memory_order_relaxed) != found.begun) return {};
+        std::memcpy(&found.call, words, sizeof(Call));
+        return found;
+    }
+
+   private:
+    static constexpr std::size_t kWords = sizeof(Call) / sizeof(std::uint64_t);
+    std::atomic<std::uint64_t> words_[kWords];
+    std::atomic<std::uint64_t> begun_;  // ticks; 0: being written
+    std::atomic<std::uint64_t> ended_;  // ticks
 };
 
 // How a participant fares. It alone writes here, but for `bell`.

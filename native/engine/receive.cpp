@@ -23,9 +23,9 @@ bool is_copy(const Stage& stage) { return stage.peers.size() == 1; }
 
 void Endpoint::receive(Run& run, std::size_t index, std::size_t slice) {
     const Stage& stage = run.task.stages[index];
-    const std::uint64_t begun = trace_ ? now() : 0;
-    ready_ = begun;
+    Noted noted(trace_.get(), ready_);
     const std::size_t size = cut_pieces(run, stage, slice);
+    noted.stage(sequence_, index, slice, stage, size);
     for (const After& after : stage.after) {
         if (after.only_in_place && !run.buffers.in_place) continue;
         const std::uint32_t* still_open = open(run.task, after.entry, slice);
@@ -39,11 +39,6 @@ void Endpoint::receive(Run& run, std::size_t index, std::size_t slice) {
         copy_own(run);
     } else {
         copy_in(run, stage, size);
-    }
-    if (trace_) {
-        trace_->add({begun, ready_, now(), sequence_, size, static_cast<std::uint32_t>(index),
-                     static_cast<std::uint32_t>(slice), stage.peers[0],
-                     static_cast<std::uint32_t>(stage.peers.size()), 0, {}});
     }
 }
 
@@ -128,10 +123,7 @@ Endpoint::Arrived Endpoint::take_mapped(Run& run, Mapped& from, std::size_t size
         stamp = line.stamp.load(std::memory_order_acquire);
         return static_cast<std::uint32_t>(stamp) == number;
     };
-    if (!here()) {
-        await(run, here, from.participant);
-        if (trace_) ready_ = now();
-    }
+    if (!here()) await(run, here, from.participant);
     if ((stamp & kSignatureBits) != stamp_) wrong_call(run, from.participant, {});
     const auto where = static_cast<Where>(stamp >> 48 & 0xFF);
     Arrived message{nullptr, 0, &from, static_cast<Way>(stamp >> 56)};
@@ -179,7 +171,7 @@ void Endpoint::attach(const Arrived& message, std::span<const Span> into) {
             const ssize_t n = process_vm_readv(pid, &own, 1, &far, 1, 0);
             if (n <= 0) {
                 const int error = errno;
-                check_alive(message.from->participant);
+                if (error == ESRCH) lost(message.from->participant);
                 fail({Trouble::broken, message.from->participant,
                       "cannot read the memory of " + name(message.from->participant) + ": " +
                           std::strerror(error) + "; set ROUNDELAY_ATTACH=0"});
@@ -222,10 +214,9 @@ void Endpoint::take_linked(Run& run, int peer, std::span<const Span> into, std::
         for (const auto& each : links_) each->pump();
         return false;
     };
-    if (!here()) {
-        await_long(run, here, peer);
-        if (trace_) ready_ = now();
-    }
+    if (here()) return;
+    await_long(run, here, peer);
+    if (trace_) ready_ = now();
 }
 
 }  // namespace roundelay::engine

@@ -43,17 +43,12 @@ std::size_t Endpoint::cut_pieces(Run& run, const Stage& stage, std::size_t slice
 
 void Endpoint::send(Run& run, std::size_t index, std::size_t slice) {
     const Stage& stage = run.task.stages[index];
-    const std::uint64_t begun = trace_ ? now() : 0;
-    ready_ = begun;
+    Noted noted(trace_.get(), ready_);
     const std::size_t size = cut_pieces(run, stage, slice);
+    noted.stage(sequence_, index, slice, stage, size);
     std::uint32_t* still_open = open(run.task, index, slice);
     send_linked(run, stage, size, still_open);
     send_mapped(run, stage, size, still_open);
-    if (trace_) {
-        trace_->add({begun, ready_, now(), sequence_, size, static_cast<std::uint32_t>(index),
-                     static_cast<std::uint32_t>(slice), stage.peers[0],
-                     static_cast<std::uint32_t>(stage.peers.size()), 1, {}});
-    }
 }
 
 void Endpoint::send_linked(Run& run, const Stage& stage, std::size_t size,
@@ -78,6 +73,7 @@ void Endpoint::send_linked(Run& run, const Stage& stage, std::size_t size,
             for (const Span& part : cut_) parts.push_back({part.data, part.size});
         }
         link->send(run.task.call, parts, size, still_open);
+        if (link->lost()) lost(peer);
     }
 }
 

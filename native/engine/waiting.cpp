@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <cstring>
 
@@ -18,6 +19,7 @@ constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kYieldFor = 1 * kMs;    // then it sleeps in the kernel
 constexpr std::uint64_t kHostEvery = 20 * kMs;  // asking for signals
 constexpr std::uint64_t kAliveEvery = 20 * kMs;
+constexpr std::uint64_t kCompareFrom = 100 * kMs;  // what others were asked for; then ever rarer
 
 }  // namespace
 
@@ -26,6 +28,8 @@ void Endpoint::await_long(Run& run, const std::function<bool()>& ready, int part
     const std::uint64_t begun = now();
     std::uint64_t host_next = begun + kHostEvery;
     std::uint64_t alive_next = begun + kAliveEvery;
+    std::uint64_t compare_after = kCompareFrom;
+    std::uint64_t compare_next = begun + compare_after;
     bool told = false;
     for (std::uint32_t round = 0;; ++round) {
         if (round % 32 != 0) {
@@ -36,7 +40,7 @@ void Endpoint::await_long(Run& run, const std::function<bool()>& ready, int part
         }
         const std::uint64_t time = now();
         check_others();
-        hear();
+        hear(run);
         if (time - begun > kYieldFor) {
             if (!told) run.host.waiting();
             told = true;
@@ -54,7 +58,12 @@ void Endpoint::await_long(Run& run, const std::function<bool()>& ready, int part
         if (time >= alive_next) {
             alive_next = time + kAliveEvery;
             check_alive(-1);
-            if (time - run.begun > run.patience_ns) too_late(run, participant);
+            if (time - begun > run.patience_ns) too_late(run, participant);
+        }
+        if (time >= compare_next) {
+            compare_after *= 2;
+            compare_next = time + compare_after;
+            compare(run);
         }
         if (told) round = UINT32_MAX;  // each wake-up looks around
     }
@@ -109,18 +118,37 @@ void Endpoint::check_others() {
 }
 
 // What participants of other nodes have said.
-void Endpoint::hear() {
+void Endpoint::hear(Run& run) {
     for (std::size_t i = 0; i < links_.size(); ++i) {
         if (left_[i]) continue;
         const std::optional<Word> word = links_[i]->hear();
         if (word && word->kind == Word::Kind::farewell) {
             left_[i] = true;
+        } else if (word && word->kind == Word::Kind::waiting) {
+            if (word->call.sequence == run.task.call.sequence &&
+                std::memcmp(&word->call, &run.task.call, sizeof(Call)) != 0) {
+                wrong_call(run, link_participants_[i], word->call);
+            }
         } else if (word) {
             fail({static_cast<Trouble>(word->trouble), word->blamed, word->text});
         } else if (links_[i]->lost()) {
             lost(link_participants_[i]);
         }
     }
+}
+
+// Whether others do the same call. Where they were asked for something else, both sides may wait
+// for messages that never come.
+void Endpoint::compare(Run& run) {
+    const Call& call = run.task.call;
+    for (const auto& peer : mapped_) {
+        const auto theirs = peer->page->calls[call.sequence % kCallsKept].read();
+        if (theirs && theirs->call.sequence == call.sequence &&
+            std::memcmp(&theirs->call, &call, sizeof(Call)) != 0) {
+            wrong_call(run, peer->participant, theirs->call);
+        }
+    }
+    for (const auto& link : links_) link->say({Word::Kind::waiting, -1, 0, "", call});
 }
 
 // Whether a participant of the node has ended: this one, or (-1) any.
@@ -147,7 +175,7 @@ void Endpoint::note(const Failure& failure) {
         if (peer->page->asleep.load() != 0) wake(*peer);
     }
     const Word word{Word::Kind::failure, failure.participant(),
-                    static_cast<std::int32_t>(failure.trouble()), failure.what()};
+                    static_cast<std::int32_t>(failure.trouble()), failure.what(), {}};
     for (const auto& link : links_) link->say(word);
 }
 
@@ -157,29 +185,46 @@ void Endpoint::fail(const Failure& failure) {
 }
 
 void Endpoint::lost(int participant) {
+    int error = 0;
     // What it said before it went is the better reason.
     for (std::size_t i = 0; i < links_.size(); ++i) {
         if (link_participants_[i] != participant) continue;
-        const std::optional<Word> word = links_[i]->hear();
-        if (word && word->kind == Word::Kind::failure) {
+        error = links_[i]->error();
+        while (const std::optional<Word> word = links_[i]->hear()) {
+            if (word->kind != Word::Kind::failure) continue;
             fail({static_cast<Trouble>(word->trouble), word->blamed, word->text});
         }
     }
     check_others();
-    fail({Trouble::lost, participant, name(participant) + " has ended while others exchange data "
-          "with it; " + name(participant_) + " noticed in call " + std::to_string(sequence_)});
+    const bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+    const std::string how =
+        silent ? " can no longer be reached (" + std::string(std::strerror(error)) +
+                     "): its machine is down, or the network between is cut; "
+               : " has ended while others exchange data with it; ";
+    fail({Trouble::lost, participant, name(participant) + how + name(participant_) +
+          " noticed in call " + std::to_string(sequence_)});
 }
 
 void Endpoint::wrong_call(Run& run, int participant, const Call& other) {
+    Call ours = run.task.call;
     Call theirs = other;
     const Mapped* peer = routes_[static_cast<std::size_t>(participant)].mapped;
-    if (peer != nullptr) {
-        theirs = peer->page->calls[run.task.call.sequence % kCallsKept].call;
+    if (peer != nullptr && other.sequence == 0) {
+        // The first of the calls kept in which the two differ.
+        for (std::uint64_t back = std::min<std::uint64_t>(kCallsKept, sequence_); back-- > 0;) {
+            const std::size_t at = (sequence_ - back) % kCallsKept;
+            const auto own = page().calls[at].read();
+            const auto read = peer->page->calls[at].read();
+            if (!own || !read) continue;
+            ours = own->call;
+            theirs = read->call;
+            if (std::memcmp(&ours, &theirs, sizeof(Call)) != 0) break;
+        }
     }
-    std::string text = name(participant_) + " was asked for " + describe(run.task.call) + ", " +
+    std::string text = name(participant_) + " was asked for " + describe(ours) + ", " +
                        name(participant) + " for " + describe(theirs);
-    text += theirs.plan != run.task.call.plan && theirs.elements == run.task.call.elements &&
-                    theirs.collective == run.task.call.collective
+    text += theirs.plan != ours.plan && theirs.elements == ours.elements &&
+                    theirs.collective == ours.collective
                 ? ", with another algorithm or setting"
                 : "";
     fail({Trouble::mismatch, participant, text + "; all ranks must make the same calls in the same "
@@ -193,11 +238,12 @@ void Endpoint::too_late(Run& run, int participant) {
         text += " for " + name(participant);
         const Mapped* peer = routes_[static_cast<std::size_t>(participant)].mapped;
         if (peer != nullptr) {
-            const Page& page = *peer->page;
-            const CallRecord* last = std::max_element(
-                std::begin(page.calls), std::end(page.calls),
-                [](const auto& a, const auto& b) { return a.call.sequence < b.call.sequence; });
-            text += ", whose last call is " + describe(last->call);
+            Call last;
+            for (const CallRecord& record : peer->page->calls) {
+                const auto read = record.read();
+                if (read && read->call.sequence > last.sequence) last = read->call;
+            }
+            text += ", whose last call is " + describe(last);
         }
     }
     fail({Trouble::late, participant, text + ", in " + describe(run.task.call)});

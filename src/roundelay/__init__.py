@@ -8,7 +8,15 @@ True
 
 from .algorithms import Algorithm, algorithm, algorithms, build, find
 from .cost import bound, cost
-from .errors import RoundelayError
+from .errors import (
+    Broken,
+    CallsDiffer,
+    ExchangeError,
+    Interrupted,
+    PeerLost,
+    RoundelayError,
+    TooLate,
+)
 from .schedule import COPY, REDUCE, Round, Schedule
 from .show import html, show, svg
 from .verbs import on, reverse, split, then

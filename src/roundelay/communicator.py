@@ -14,7 +14,8 @@ from __future__ import annotations
 import atexit
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -23,6 +24,7 @@ import numpy as np
 from .arrays import Array
 from .errors import RoundelayError
 from .planner import Planner
+from .recorder import EVENTS, LastCall, Recorder
 from .requests import COLLECTIVES, Request
 from .run.group import Exchange, Group
 from .run.handles import Handle, Worker
@@ -30,6 +32,7 @@ from .run.pool import Pool
 from .run.session import Session, join
 from .schedule import Schedule
 from .selection import Table
+from .tracing import Trace
 
 How = str | Schedule
 """An algorithm: "auto", a name, or a schedule of one's own."""
@@ -112,6 +115,12 @@ class Communicator:
         self._call = self._endpoint.call
         table = Table.load(os.environ.get("ROUNDELAY_TABLE"))
         self._planner = Planner(rank, self.nodes, self._group, self._grow, table, fixed_order)
+        self._recorder = Recorder(rank, self.nodes, self._planner.notes)
+        self._recorder.add(self._group)
+        if folder := os.environ.get("ROUNDELAY_TRACE"):
+            self._recorder.keep(Path(folder, f"rank-{session.rank}{tag.removeprefix('w')}.json"))
+            weakref.finalize(self, self._recorder.write)
+        self._planner.meet()
         self._worker: Worker | None = None
         self._pool = Pool(self._endpoint)
         self._closed = False
@@ -190,6 +199,9 @@ class Communicator:
                counts: Sequence[int] | None = None, algorithm: How = "auto",
                async_op: bool = False, dtype: str | None = None) -> Any:  # fmt: skip
         """The root gets all ranks' `x`, one after another; the others get None."""
+        if not async_op and counts is None and (out is not None or self.rank != root):
+            if self._call(GATHER, x, out, None, algorithm, dtype, root):
+                return out
         return self._do(GATHER, x, out, None, root, algorithm, async_op, dtype, counts=counts)
 
     def scatter(self, x: Any, out: Any = None, root: int = 0, *,
@@ -199,6 +211,9 @@ class Communicator:
 
         Ranks other than the root give `out`, for their `x` may be None.
         """
+        if out is not None and not async_op and counts is None:
+            if self._call(SCATTER, x, out, None, algorithm, dtype, root):
+                return out
         return self._do(SCATTER, x, out, None, root, algorithm, async_op, dtype, counts=counts)
 
     def all_to_all(self, x: Any, out: Any = None, *, send_counts: Sequence[int] | None = None,
@@ -263,12 +278,41 @@ class Communicator:
         self._usable()
         return self._pool.empty(shape, np.dtype(dtype))
 
-    def split(self, color: int, key: int | None = None) -> Communicator | None:
+    def trace(self, events: int = EVENTS) -> Trace:
+        """Record what happens in a `with` block; every rank must enter and leave it.
+
+        Rank 0 gets the `Timeline` of all ranks, the others that of their own process, when the
+        block ends::
+
+            with comm.trace() as trace:
+                comm.all_reduce(x)
+            print(trace.timeline.summary())
+
+        When the block ends by an exception, every rank has its own events.
+
+        Args:
+            events: kept of each participant, 64 bytes each; the latest where there are more.
+        """
+        self._usable()
+        return Trace(self, self._recorder, events, self._in_order)
+
+    def last_calls(self) -> list[LastCall]:
+        """The last 16 calls of this rank, oldest first: they are always kept, also in errors."""
+        return self._recorder.last_calls()
+
+    def _in_order(self, do: Callable[[], Any]) -> Any:
+        """Do it after all calls before."""
+        return do() if self._worker is None else self._worker.submit(do).wait()
+
+    def split(
+        self, color: int, key: int | None = None, *, fixed_order: bool | None = None
+    ) -> Communicator | None:
         """A communicator of the ranks that give the same color; every rank must call it.
 
         Args:
             color: a number from 0 up; less than 0 is for none, and returns None.
             key: order of ranks in the new communicator; without it, as here.
+            fixed_order: see `init`; without it, as here.
         """
         self._usable()
         mine = np.array([color, self.rank if key is None else key], np.int64)
@@ -283,7 +327,7 @@ class Communicator:
             new = Communicator(
                 exchange, self._session, [self._members[r] for r in same],
                 same.index(self.rank), f"{self._tag}.{self._splits}.{color}", self._timeout,
-                self._fixed_order,
+                self._fixed_order if fixed_order is None else fixed_order,
             )  # fmt: skip
         exchange.finish()
         return new
@@ -300,9 +344,11 @@ class Communicator:
         """A group of the same ranks and helpers."""
         self._splits += 1
         tag = f"{self._tag}.{self._splits}+"
-        return Group(
+        group = Group(
             self._exchange, self._session, self._members, self.rank, hosts, tag, COLLECTIVES
         )
+        self._recorder.add(group)
+        return group
 
     def close(self) -> None:
         """Says farewell. Others that still wait for this rank get an error."""
@@ -314,6 +360,7 @@ class Communicator:
             self._worker.close()
         self._planner.close()
         self._group.close()
+        self._recorder.write()
         if self._tag == "w" and os.getpid() == self._session.members[self._members[self.rank]].pid:
             self._session.close()
 
@@ -336,10 +383,8 @@ class Communicator:
 class _Among:
     """An exchange of some ranks, by one of all ranks that each makes equally often."""
 
-    TIMES = 3  # what a group's set-up takes
-
     def __init__(self, parent: Communicator, members: Sequence[int]) -> None:
-        self._parent, self._members, self._left = parent, members, self.TIMES
+        self._parent, self._members, self._left = parent, members, Group.EXCHANGES
 
     def __call__(self, data: bytes) -> list[bytes]:
         self._left -= 1
@@ -348,7 +393,7 @@ class _Among:
 
     def finish(self) -> None:
         """Make the rest, where this rank belongs to no new group."""
-        while self._left:
+        while self._left > 0:
             self(b"")
 
 

@@ -10,14 +10,16 @@ from zlib import crc32
 
 import numpy as np
 
-from . import _native
+from . import _native, fixed_order
 from .algorithms import find
 from .arrays import Array, give_back
 from .errors import RoundelayError
+from .fixed_order import in_rank_order
 from .layout import layout
 from .plan import plan
 from .program import Plan
-from .requests import OPS, Memory, Request, memory, scaled
+from .recorder import Note, Notes
+from .requests import COLLECTIVES, OPS, Memory, Request, memory, scaled
 from .run.group import Group
 from .run.handles import Worker
 from .schedule import Schedule
@@ -50,16 +52,24 @@ class Planned(NamedTuple):
     Attributes:
         order: [rank of the schedule], the real rank that plays it.
         numbers: [participant of this process], its plan as the engine reads it.
+        peers: ranks that this one exchanges messages with.
+        pairs: participants that exchange messages, one of each pair being a helper.
     """
 
     schedule: Schedule
     order: Array
     team: Team
     numbers: Mapping[int, Array]
+    peers: tuple[int, ...]
+    pairs: tuple[tuple[int, int], ...]
 
 
 class Planner:
-    """Makes the calls of one communicator."""
+    """Makes the calls of one communicator.
+
+    Attributes:
+        notes: what calls are, for traces.
+    """
 
     def __init__(
         self,
@@ -68,7 +78,7 @@ class Planner:
         group: Group,
         grow: Callable[[list[int]], Group],
         table: Table,
-        fixed_order: bool,
+        in_order: bool,
     ) -> None:
         """For a communicator's planner.
 
@@ -78,17 +88,22 @@ class Planner:
             group: the ranks.
             grow: makes a group of the ranks and helpers, given all their hosts.
             table: which algorithm when.
-            fixed_order: take only what adds up in rank order.
+            in_order: take only what adds up in rank order.
         """
         # Virtual ranks go node by node, so that algorithms of two levels find their nodes.
         self._order = np.array([r for node in nodes for r in node], np.int64)
+        if in_order:
+            self._order.sort()
         self._rank, self._ranks = rank, len(self._order)
         self._topology = Topology(self._ranks, tuple(map(len, nodes)))
         self._team, self._grow = Team(group, {}), grow
+        self.notes = Notes()
         self._teams: dict[tuple[int, ...], Team] = {}
-        self._table, self._fixed_order = table, fixed_order
+        self._table, self._fixed_order = table, in_order
         self._build = lru_cache(maxsize=256)(self._built)
+        self._build_ordered = lru_cache(maxsize=256)(self._ordered)
         self._own: dict[int, Planned] = {}
+        self._met: set[int] = set()
 
     def perform(self, request: Request) -> Any:
         """Make the call.
@@ -108,6 +123,7 @@ class Planner:
             if request.op == "premul_sum" and x is not None:
                 x = scaled(x, dtype, request.scale)
             planned = self._choose(request, found)
+            self._connect(planned, request, found)
             tasks = self._tasks(request, found, planned)
             run(planned.team, self._rank, tasks, x, y, found.in_place)
             if short and not planned.schedule.helpers:
@@ -134,11 +150,37 @@ class Planner:
             name, chosen = self._table.choose(kind.name, self._topology, size)
             parameters = dict(chosen)
             if self._fixed_order and kind.sums:
-                name, parameters = ordered(kind.name, size), {}
+                root = request.root if kind.rooted else 0
+                return self._build_ordered(kind.name, root, size <= fixed_order.SMALL)
         elif "group" in find(f"{kind.name}/{name}").parameters:
             parameters = {"group": self._topology.nodes[0]}
         items = tuple(sorted(parameters.items()))
         return self._build(kind.name, name, items, request.root if kind.rooted else 0)
+
+    def meet(self) -> None:
+        """Connect what a barrier needs: few connections, by which ranks agree on all others."""
+        nothing = np.empty(0, np.uint8)
+        call = Request(COLLECTIVES.index("barrier"), nothing, nothing, None, 0, "auto", None, None,
+                       None)  # fmt: skip
+        self._first = self._choose(call, memory(call, self._rank, self._ranks))
+        self._met.add(id(self._first))
+        self._first.team.group.connect(self._rank, self._first.peers)
+
+    def _connect(self, planned: Planned, request: Request, found: Memory) -> None:
+        """Connect with the peers of a plan that is new.
+
+        Ranks that were asked for different things would wait for connections in vain, so they
+        first go through a barrier in the name of this call.
+        """
+        if id(planned) in self._met or len(self._topology.nodes) == 1:
+            return
+        call = self._options(request, found, planned)
+        task = self._task(self._first, self._rank, np.zeros(self._ranks, np.int64), found.dtype,
+                          "sum", call | {"slices": 1, "lag": 0, "divisor": 0})  # fmt: skip
+        run(self._first.team, self._rank, {self._rank: task}, None, None, False)
+        planned.team.group.connect_helpers(planned.pairs)
+        planned.team.group.connect(self._rank, planned.peers)
+        self._met.add(id(planned))
 
     def _size(self, found: Memory, volume: int | str) -> int:
         elements = found.counts[self._rank].sum() if volume == "n" else found.counts.sum()
@@ -148,10 +190,13 @@ class Planner:
         self, kind: str, name: str, parameters: tuple[tuple[str, Any], ...], root: int
     ) -> Planned:
         virtual_root = int(np.flatnonzero(self._order == root)[0])
-        algorithm = find(f"{kind}/{name}")
-        schedule = algorithm(self._ranks, virtual_root, **dict(parameters))
-        self._check_order(schedule, self._order)
+        schedule = find(f"{kind}/{name}")(self._ranks, virtual_root, **dict(parameters))
+        self._check_order(schedule)
         return self._plan(schedule, self._order)
+
+    def _ordered(self, kind: str, root: int, small: bool) -> Planned:
+        size = 0 if small else fixed_order.SMALL + 1
+        return self._plan(in_rank_order(kind, self._ranks, root, size), self._order)
 
     def _users(self, schedule: Schedule, request: Request) -> Planned:
         """A schedule of the user's own."""
@@ -169,19 +214,13 @@ class Planner:
             verdict = verify(schedule)
             if not verdict:
                 raise RoundelayError(f"the schedule is not right: {verdict}")
-            order = np.arange(self._ranks)
-            self._check_order(schedule, order)
-            kept = self._own[id(schedule)] = self._plan(schedule, order)
+            self._check_order(schedule)
+            kept = self._own[id(schedule)] = self._plan(schedule, np.arange(self._ranks))
         return kept
 
-    def _check_order(self, schedule: Schedule, order: Array) -> None:
+    def _check_order(self, schedule: Schedule) -> None:
         if self._fixed_order and schedule.kind.sums and self._ranks > 1:
-            summation = verify(schedule).summation
-            if summation != "rank" or not np.array_equal(order, np.arange(self._ranks)):
-                raise RoundelayError(
-                    f"{schedule!r} does not add up in rank order (but: {summation}), and the "
-                    "communicator was made with fixed_order; expected one_shot, two_shot or direct"
-                )
+            fixed_order.check(schedule, verify(schedule).summation)
 
     def _plan(self, schedule: Schedule, order: Array) -> Planned:
         hosts = self._hosts(schedule, order)
@@ -198,13 +237,11 @@ class Planner:
         for p in team.group.endpoints:
             made = plan(schedule, int(virtual[p]) if p < self._ranks else p)
             numbers[p] = self._numbers(made, order)
-        if schedule.helpers:
-            pairs = self._pairs(schedule, order)
-            team.group.connect_helpers(pairs)
-        own = numbers[self._rank]
-        peers = {int(p) for e in own[1] for p in e if 0 <= p < self._ranks and p != self._rank}
-        team.group.connect(self._rank, sorted(peers))
-        return Planned(schedule, order, team, {p: n[0] for p, n in numbers.items()})
+        peers = {p for e in numbers[self._rank][1] for p in e if 0 <= p < self._ranks}
+        return Planned(
+            schedule, order, team, {p: n[0] for p, n in numbers.items()},
+            tuple(sorted(peers - {self._rank})), tuple(sorted(self._pairs(schedule, order))),
+        )  # fmt: skip
 
     def _pairs(self, schedule: Schedule, order: Array) -> set[tuple[int, int]]:
         """Participants that exchange messages, one of each pair being a helper."""
@@ -249,20 +286,33 @@ class Planner:
         return np.array(flat, np.int64), everyone
 
     def _tasks(self, request: Request, found: Memory, planned: Planned) -> dict[int, Any]:
-        schedule, kind = planned.schedule, request.kind
+        options = self._options(request, found, planned)
+        key = (options["collective"], options["plan"], options["root"])
+        self.notes.keep(key, Note(label(planned.schedule), planned.numbers))
+        op = "sum" if request.op in (None, "avg", "premul_sum") else request.op
+        return {
+            p: self._task(planned, p, found.counts, found.dtype, op, options)
+            for p in planned.numbers
+        }
+
+    def _task(
+        self, planned: Planned, p: int, counts: Array, dtype: str, op: str, options: dict[str, int]
+    ) -> Any:
+        places = layout(planned.schedule, p, planned.order, counts)
+        participants = self._ranks + planned.schedule.helpers
+        return _native.task(planned.numbers[p], participants, *places, op, dtype, options)
+
+    def _options(self, request: Request, found: Memory, planned: Planned) -> dict[str, int]:
+        """How the schedule is cut, and what all ranks must agree on."""
+        schedule, kind, group = planned.schedule, request.kind, planned.team.group
         item = item_size(found.dtype)
         pieces = schedule.chunks // kind.piece_count(schedule.size)
-        largest = self._largest(request, found)
-        cut = slicing(
-            schedule, -(-largest // pieces) * item, len(self._topology.nodes),
-            planned.team.group.arena,
-        )  # fmt: skip
+        chunk = -(-self._largest(request, found) // pieces) * item
+        cut = slicing(schedule, chunk, len(self._topology.nodes), group.arena, group.attach)
         name = f"{schedule.name}{sorted(schedule.params.items())}{schedule.chunks}{cut}"
-        options = {
-            "slices": cut.slices,
-            "lag": cut.lag,
-            "attach_from": cut.attach_from,
-            "streamed": self._streamed(request, found, item),
+        return {
+            **cut._asdict(),
+            "streamed": self._streamed(request, found),
             "divisor": self._ranks if request.op == "avg" else 0,
             "elements": 0 if request.counts is not None else int(found.counts.sum()),
             "plan": crc32(name.encode()),
@@ -270,15 +320,6 @@ class Planner:
             "collective": request.collective,
             "op": NO_OP if request.op is None else OPS.index(request.op),
         }
-        op = "sum" if request.op in (None, "avg", "premul_sum") else request.op
-        participants = self._ranks + schedule.helpers
-        return {
-            p: _native.task(
-                numbers, participants,
-                *layout(schedule, p, planned.order, found.counts), op, found.dtype, options,
-            )
-            for p, numbers in planned.numbers.items()
-        }  # fmt: skip
 
     def _largest(self, request: Request, found: Memory) -> int:
         """Elements of the largest piece; of all-to-all with counts, ranks must ask one another."""
@@ -289,7 +330,7 @@ class Planner:
         self.perform(Request(0, most, most, "max", 0, "auto", None, None, None))
         return int(most[0])
 
-    def _streamed(self, request: Request, found: Memory, item: int) -> bool:
+    def _streamed(self, request: Request, found: Memory) -> bool:
         """Whether the result is large, and nothing of it is read again in the same call."""
         if found.in_place or request.kind.sums or found.output is None:
             return False
@@ -319,8 +360,7 @@ def item_size(dtype: str) -> int:
     return _ITEM.get(dtype) or np.dtype(dtype).itemsize
 
 
-def ordered(kind: str, size: int) -> str:
-    """The algorithm that adds up in rank order."""
-    if kind == "all_reduce":
-        return "one_shot" if size <= 16 << 10 else "two_shot"
-    return "direct"
+def label(schedule: Schedule) -> str:
+    """An algorithm and its parameters, for people."""
+    parameters = [f"{name}={value}" for name, value in sorted(schedule.params.items())]
+    return ", ".join([schedule.name or "a schedule of one's own", *parameters])

@@ -96,7 +96,7 @@ def memory(request: Request, rank: int, ranks: int) -> Memory:
     _check_length(kind, "output", y, _wanted(kind, counts, rank, kind.after))
     in_place, x_used = _overlap(kind, x, y, counts, rank)
     _check_op(request, known.dtype)
-    own = x_used is x and x is not None and y is not None and not (x.copied or y.copied)
+    own = x_used is x and not any(a is not None and a.copied for a in (x, y))
     return Memory(x_used, y, counts, known.dtype, in_place, result, own)
 
 

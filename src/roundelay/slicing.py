@@ -13,9 +13,10 @@ SLICE: Final = 128 << 10
 MOST_SLICES: Final = 1 << 16
 STREAM_LIMIT: Final = 48
 """Messages of a pair that may wait in a stream, somewhat fewer than its 64 lines."""
-ATTACH_FROM: Final = 1 << 20
-"""Bytes from which reading another process's memory through the kernel beats a copy through the
-arena, where every message has one reader: only there is one of the two copies saved."""
+ATTACH_FROM: Final = 128 << 10
+"""Bytes of a message from which a reader takes it out of the sender's memory through the kernel,
+where it has one reader who copies it: one copy instead of two. See benchmarks/engine.md."""
+NEVER: Final = 2**62
 
 
 class Slicing(NamedTuple):
@@ -32,9 +33,7 @@ class Slicing(NamedTuple):
     attach_from: int
 
 
-def slicing(
-    schedule: Schedule, chunk: int, nodes: int, arena: int, slice_bytes: int = SLICE
-) -> Slicing:
+def slicing(schedule: Schedule, chunk: int, nodes: int, arena: int, attach: bool) -> Slicing:
     """Cut a collective.
 
     Args:
@@ -42,21 +41,28 @@ def slicing(
         chunk: bytes of its largest chunk.
         nodes: how many nodes its ranks stand on.
         arena: bytes that a participant may show at once.
-        slice_bytes: bytes of a slice to aim at.
+        attach: whether processes may read one another's memory.
     """
     rounds = list(schedule)
     largest = chunk * max((_most(r.count) * r.unit for r in rounds), default=0)
+    if attach and nodes == 1 and largest >= ATTACH_FROM and _lone_readers(schedule):
+        # What is smaller, where pieces are uneven, must fit into the arena all at once.
+        return Slicing(1, 0, min(ATTACH_FROM, arena // (2 * schedule.ranks)))
     counted = cost(schedule, chunk * schedule.chunks, with_depth=False)
     sent = max(int(counted.bytes_sent_max), int(counted.helper_bytes_max or 0))
     # Whatever all stages of a slice show must fit twice: readers lag behind by one.
-    slices = max(1, ceil(largest / slice_bytes), ceil(2 * sent / arena))
+    slices = max(1, ceil(largest / SLICE), ceil(2 * sent / arena))
     slices = min(slices, MOST_SLICES)
     if slices == 1:
-        return Slicing(1, 0, 2**62)
+        return Slicing(1, 0, NEVER)
     lag = 1 if nodes == 1 else 3
-    if schedule.steps * lag > STREAM_LIMIT:
-        lag = 0
-    return Slicing(slices, lag, 2**62)
+    return Slicing(slices, lag if schedule.steps * lag <= STREAM_LIMIT else 0, NEVER)
+
+
+def _lone_readers(schedule: Schedule) -> bool:
+    """Whether every message is copied, by one reader, while its sender has copying of its own."""
+    busy = ("all_to_all", "scatter") if schedule.ranks > 2 else ("all_to_all", "all_gather")
+    return schedule.collective in busy and not schedule.helpers
 
 
 def _most(count: object) -> int:

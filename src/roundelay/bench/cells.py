@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Final
@@ -79,6 +79,30 @@ class Request:
         for n in self.ranks:
             if not 0 <= self.root < n:
                 raise RoundelayError(f"root {self.root} of {n} ranks; expected 0 to {n - 1}")
+
+    def within(self, ranks: int, launcher: str, given: bool) -> Request:
+        """This request, for the ranks of a job that runs already.
+
+        Args:
+            ranks: of the job.
+            launcher: what started it, for messages.
+            given: whether the number of ranks was asked for, or is a default.
+
+        Raises:
+            RoundelayError: it asks for other ranks, or for rivals.
+        """
+        if self.against:
+            raise RoundelayError(
+                f"--against inside a job of {ranks} ranks ({launcher}); rivals are measured in "
+                "jobs that the benchmark starts itself: run it alone, on one machine"
+            )
+        if given and list(self.ranks) != [ranks]:
+            asked = ",".join(map(str, self.ranks))
+            raise RoundelayError(
+                f"-n {asked} inside a job of {ranks} ranks ({launcher}); leave -n out, or run the "
+                "benchmark alone to start ranks of its own"
+            )
+        return replace(self, ranks=[ranks])
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, Protocol
 
 from ..errors import RoundelayError
 from .cells import Point, Request
@@ -23,6 +23,17 @@ _SPARE_SECONDS: Final = 30.0
 _LARGE_CHECK: Final = 1 << 20
 
 
+class Side(Protocol):
+    """What answers commands with a reply of every rank."""
+
+    @property
+    def name(self) -> str:
+        """Of the library."""
+
+    def ask(self, seconds: float, do: str, **command: Any) -> list[dict[str, Any]]:
+        """See `Job.ask`."""
+
+
 @dataclass
 class Contestant:
     """A side in one form at one point, and what it has shown so far.
@@ -36,7 +47,7 @@ class Contestant:
         call_seconds: of one call with all that goes with it.
     """
 
-    job: Job
+    job: Side
     in_place: bool
     ours: bool
     nanoseconds: list[int] = field(default_factory=list)
@@ -96,7 +107,7 @@ class Contest:
     """
 
     def __init__(
-        self, ours: Job, rivals: dict[str, Job], request: Request, tell: Callable[[str], None]
+        self, ours: Side, rivals: dict[str, Job], request: Request, tell: Callable[[str], None]
     ) -> None:
         self.ours, self.rivals = ours, rivals
         self._request, self._tell = request, tell
@@ -116,6 +127,9 @@ class Contest:
         for turn in range(blocks := _blocks(able)):
             for side in able[turn % len(able) :] + able[: turn % len(able)]:
                 self._attempt(side, lambda s: self._block(s, blocks))
+        for side in able if self._request.checks else []:
+            if side.ours:  # once more, after all these calls
+                side.check()
         found = {s.job.name: s for s in able if not s.ours and s.job.name in self.rivals}
         ours = {s.in_place: figure for s in able if s.ours and (figure := s.figure())}
         theirs = {name: _microseconds(found.get(name)) for name in self.rivals}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..algorithms import algorithms
+from ..algorithms import algorithms, find
 from ..errors import RoundelayError
 from . import ours, ping
 from .cells import Point, Request, check_memory, count_of
@@ -52,6 +52,7 @@ class Bench:
         for name in self.missing:
             tell(_how_to_get(name))
         check_memory(request, 1 + len(self.rivals))
+        self._points = {n: list(points(request, n)) for n in request.ranks}
         self.lines: list[Line] = []
         self._versions: dict[str, str | None] = dict.fromkeys(self.missing)
         self._our_command = ours.command
@@ -62,7 +63,7 @@ class Bench:
         Raises:
             RoundelayError: our own side failed.
         """
-        with _folder() as folder:
+        with short_folder() as folder:
             for n in self.request.ranks:
                 self._measure(n, folder / str(n), show)
 
@@ -73,7 +74,7 @@ class Bench:
             our = self._start("roundelay", n, self._our_command, folder, stack)
             theirs = self._start_rivals(n, folder, stack)
             contest = Contest(our, theirs, self.request, self._tell)
-            for point in points(self.request, n):
+            for point in self._points[n]:
                 ping_ns = ping.ping(prober) if prober else None
                 figures, rivals = contest.measure(point)
                 rivals = {name: rivals.get(name) for name in self.request.against}
@@ -120,17 +121,26 @@ def points(request: Request, n: int) -> Iterator[Point]:
     """The points of the grid over n ranks.
 
     Raises:
-        RoundelayError: no algorithm of that name fits.
+        RoundelayError: there is no algorithm of that name, or it needs another n.
     """
     for collective in request.collectives:
-        names = [request.algorithm]
-        if request.algorithm == "all":
-            names = [a.name for a in algorithms(collective) if a.fits(n)]
+        names = list(_algorithms(collective, request.algorithm, n))
         for nbytes in request.sizes:
             count = count_of(collective, nbytes, n, request.dtype)
             for name in names:
                 yield Point(collective, name, n, count, request.dtype, request.op, request.root,
                             request.shared)  # fmt: skip
+
+
+def _algorithms(collective: str, asked: str, n: int) -> Iterator[str]:
+    if asked == "all":
+        yield from (a.name for a in algorithms(collective) if a.fits(n))
+    elif asked == "auto":
+        yield asked
+    else:
+        algorithm = find(collective, asked)
+        algorithm.resolve(n, {})  # or it says what it needs
+        yield algorithm.name
 
 
 def _how_to_get(name: str) -> str:
@@ -143,7 +153,7 @@ def _how_to_get(name: str) -> str:
 
 
 @contextlib.contextmanager
-def _folder() -> Iterator[Path]:
+def short_folder() -> Iterator[Path]:
     """A folder that only we can enter; Unix sockets need a short path."""
     where = tempfile.gettempdir()
     made = tempfile.mkdtemp("", "roundelay-bench-", where if len(where) < _SOCKET_ROOM else "/tmp")

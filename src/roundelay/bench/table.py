@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import ping
 from .cells import Point, Request
 from .figures import Figure, Line
 
@@ -15,10 +14,10 @@ _UNITS = ("(us)", "(GB/s)", "(GB/s)", "")
 class Table:
     """Lines of text, a head before each collective and number of ranks."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, ping: bool) -> None:
         """Choose the columns: one a rival, the algorithm if one was asked for, and the ping."""
         self._algorithms = request.algorithm != "auto"
-        self._rivals, self._ping = list(request.against), ping.available()
+        self._rivals, self._ping = list(request.against), ping
         self._headed: tuple[str, int] | None = None
 
     def lines(self, line: Line) -> list[str]:
@@ -41,7 +40,7 @@ class Table:
         ] * self._ping
         return [
             "#",
-            f"# {point.collective}, {point.ranks} ranks",
+            f"# {point.collective}, n = {point.ranks}",
             f"#{over}".rstrip(),
             f"#{_widths(*names)}{self._extra(extra)}{self._named('algorithm')}".rstrip(),
             f"#{_widths(*units)}{self._extra(under)}".rstrip(),
@@ -88,5 +87,5 @@ def us(value: float | None) -> str:
 
 
 def _widths(*cells: str) -> str:
-    wide = (12, 12, 13, 8, 6) + (10, 8, 8, 8) * 2
+    wide = (12, 12, 14, 8, 6) + (10, 8, 8, 8) * 2
     return "".join(cell.rjust(width) for cell, width in zip(cells, wide, strict=False))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 import click
@@ -22,9 +23,11 @@ from ..bench.cells import (
 )
 from ..bench.controller import Bench
 from ..bench.figures import Line, Summary
+from ..bench.ping import available
 from ..bench.rivals import RIVALS
 from ..bench.table import Table
 from ..collectives import UnknownName
+from ..run import job_from_environment
 from ..units import UnitError, format_size, parse_size
 from .base import Command, say
 from .output import emit
@@ -40,6 +43,25 @@ def _size(text: str) -> int:
     if size < 1:
         raise UnitError(f"{text!r} is no size to measure; expected 1 byte or more")
     return size
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and int(text) >= least):
+            raise UnitError(f"{text!r} is no count; expected a whole number from {least} up")
+        return int(text)
+
+    return read
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < inf:
+        raise UnitError(f"{text!r} is no time in seconds; expected a number above 0, such as 0.5")
+    return seconds
 
 
 def _names(text: str) -> list[str]:
@@ -79,27 +101,32 @@ def _op(text: str) -> str:
               help="the smallest size (default 8)")  # fmt: skip
 @click.option("-e", "last", type=Checked("SIZE", _size), default="128M",
               help="the largest size (default 128M)")  # fmt: skip
-@click.option("-f", "factor", type=int, default=16, help="from one size to the next (default 16)")
+@click.option("-f", "factor", type=Checked("COUNT", _whole(2)), default="16",
+              help="from one size to the next (default 16)")  # fmt: skip
 @click.option("--sizes", type=Checked("SIZE,SIZE,...", _sizes), help="these sizes instead")
 @click.option("-d", "dtype", type=Checked("TYPE", _dtype), default="float32",
               help="type of the elements (default float32)")  # fmt: skip
 @click.option("-o", "op", type=Checked("OP", _op), default="sum",
               help="operation: sum, prod, min, max, avg (default sum)")  # fmt: skip
-@click.option("-r", "--root", type=int, default=0,
+@click.option("-r", "--root", type=Checked("RANK", _whole(0)), default="0",
               help="the root of a rooted collective (default 0)")  # fmt: skip
-@click.option("-c", "checks", type=click.IntRange(0), default=1,
+@click.option("-c", "checks", type=Checked("COUNT", _whole(0)), default="1",
               help="calls of each cell whose results are checked (default 1)")  # fmt: skip
-@click.option("--iters", type=click.IntRange(1), help="timed calls (default: what --seconds hold)")
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), default=0.5,
+@click.option("--iters", type=Checked("COUNT", _whole(1)),
+              help="timed calls (default: what --seconds hold)")  # fmt: skip
+@click.option("--seconds", type=Checked("SECONDS", _seconds), default="0.5",
               help="time for each side and cell (default 0.5)")  # fmt: skip
-@click.option("-w", "warmup", type=click.IntRange(0), default=5,
+@click.option("-w", "warmup", type=Checked("COUNT", _whole(0)), default="5",
               help="calls before the timed ones (default 5)")  # fmt: skip
-@click.option("--algorithm", default="auto",
+@click.option("--algorithm", metavar="NAME", default="auto",
               help="one of the collective's algorithms, auto, or all of them in turn")  # fmt: skip
 @click.option("--against", type=Checked("NAME,NAME,...", _names), default="",
               help="libraries to compare with: gloo, openmpi, mpich, impi")  # fmt: skip
 @click.option("--shared", is_flag=True, help="take our buffers from the communicator's memory")
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     collective: str,
     ranks: Sequence[int],
     first: int,
@@ -122,17 +149,40 @@ def command(
         root=root,
         **options,
     )
+    job = job_from_environment()
+    if job.ranks > 1:
+        given = ctx.get_parameter_source("ranks") is not click.core.ParameterSource.DEFAULT
+        return _within(request.within(job.ranks, job.source, given), as_json)
     bench = Bench(request, lambda text: click.echo(text, err=True))
     with _terminated_as_interrupted():
-        bench.run(_shower(request, quiet=as_json == "-"))
-    emit(bench.as_json(), as_json, lambda: _summary(bench.lines))
-    wrong = any(figure.wrong for line in bench.lines for figure in line.ours.values())
-    return 1 if wrong else 0
+        bench.run(_shower(request, as_json == "-", available()))
+    return _conclude(bench.lines, bench.as_json(), as_json)
 
 
-def _shower(request: Request, quiet: bool) -> Callable[[Line], None]:
+def _within(request: Request, as_json: str | None) -> int:
+    """Measure over the ranks of the job this process belongs to; rank 0 tells."""
+    from ..bench.within import measure
+    from ..communicator import init
+
+    with init() as comm:
+        first = comm.rank == 0
+        show = _shower(request, not first or as_json == "-", ping=False)
+        lines, value = measure(request, comm, show)
+    return _conclude(lines, value, as_json) if first else _status(lines)
+
+
+def _conclude(lines: Sequence[Line], value: dict[str, Any], as_json: str | None) -> int:
+    emit(value, as_json, lambda: _summary(lines))
+    return _status(lines)
+
+
+def _status(lines: Sequence[Line]) -> int:
+    return int(any(figure.wrong for line in lines for figure in line.ours.values()))
+
+
+def _shower(request: Request, quiet: bool, ping: bool) -> Callable[[Line], None]:
     """What prints a line as soon as it is measured; for JSON alone, nothing."""
-    table = Table(request)
+    table = Table(request, ping)
 
     def show(line: Line) -> None:
         if not quiet:

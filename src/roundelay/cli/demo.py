@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
 
 import click
 
 from ..algorithms import Algorithm, algorithms, find
+from ..bench.cells import Point
+from ..bench.figures import Figure
+from ..bench.race import NotBuilt, race
 from ..cost import COUNT_LIMIT, bound, cost_of
+from ..errors import RoundelayError
 from ..show import show
+from ..units import format_size
 from ..verify import Verdict, prove
 from .base import Command, language, say
 from .output import emit, figure, table
 
 SIZES = (8, 16384)
+RACE = ("star", "ring", "recursive_doubling", "one_shot", "two_shot")
+RACE_RANKS = 4
+RACE_SIZES = (1 << 10, 64 << 10, 1 << 20, 16 << 20)
+RACE_SECONDS = 0.03
+"""Of the calls of one algorithm at one size."""
+RACE_LIMIT = 5.0
+"""Seconds after which no larger size is begun."""
 LEAST = (
     ("least, one port", "one", False),
     ("least, all ports", "all", False),
@@ -26,10 +39,11 @@ LEAST = (
     cls=Command,
     short_help="the tour: start here",
     help="A tour in a few seconds: the ring over four ranks, shown and proved; then every "
-    "all-reduce algorithm, proved and counted for 8 and for 16,384 ranks.",
+    "all-reduce algorithm, proved and counted for 8 and for 16,384 ranks; then some of them, run "
+    "between four processes of this machine.",
 )
 def command(as_json: str | None) -> int:
-    """Show, prove, count."""
+    """Show, prove, count, run."""
     begun = time.perf_counter()
     talk = as_json != "-"
     ring = find("all_reduce/ring")
@@ -47,11 +61,12 @@ def command(as_json: str | None) -> int:
             text = "{number}. Every all-reduce algorithm over {n} ranks; S is the size of the data."
             click.echo(say(text, number=number, n=f"{n:,}") + "\n")
             click.echo(_table(rows, n) + "\n")
-    ok = first.ok and all(e["proved"] is not False for e in entries)
+    run = _run(talk, 2 + len(SIZES))
+    ok = first.ok and all(e["proved"] is not False for e in entries) and run["ok"] is not False
     if talk:
         click.echo(_after(time.perf_counter() - begun))
     if as_json:
-        emit({"ok": ok, "rows": entries}, as_json, lambda: "")
+        emit({"ok": ok, "rows": entries, "run": run}, as_json, lambda: "")
     return 0 if ok else 1
 
 
@@ -99,6 +114,70 @@ def _proved(e: dict[str, Any]) -> str:
     return say("all chunks") if e["sampled"] is None else say("{k} chunks", k=e["sampled"])
 
 
+def _run(talk: bool, number: int) -> dict[str, Any]:
+    """Some algorithms, run between real processes; the part of `--json` about it."""
+    if talk:
+        text = "{number}. {n} processes of this machine do it: microseconds of an all-reduce."
+        click.echo(say(text, number=number, n=RACE_RANKS) + "\n")
+    rows: list[dict[str, Any]] = []
+    end = time.perf_counter() + RACE_LIMIT
+    running = race("all_reduce", RACE, RACE_RANKS, RACE_SIZES, RACE_SECONDS)
+    try:
+        with contextlib.closing(running):
+            for point, found in running:
+                rows.append(_raced(point, found))
+                if len(rows) % len(RACE) == 0 and time.perf_counter() > end:
+                    break
+    except RoundelayError as error:
+        return _not_run(error, talk)
+    if talk:
+        click.echo(_race_table(rows) + "\n")
+    winners = {str(size): _winner(rows, size) for size in dict.fromkeys(r["bytes"] for r in rows)}
+    return {"ok": not any(r["wrong"] for r in rows), "ranks": RACE_RANKS, "rows": rows,
+            "winners": winners, "error": None}  # fmt: skip
+
+
+def _not_run(error: RoundelayError, talk: bool) -> dict[str, Any]:
+    """Where the core is not built that is no fault; where processes fail it is."""
+    if talk:
+        click.echo(say("Not run: {why}", why=error) + "\n")
+    ok = None if isinstance(error, NotBuilt) else False
+    return {"ok": ok, "ranks": RACE_RANKS, "rows": [], "winners": {}, "error": str(error)}
+
+
+def _raced(point: Point, found: Figure) -> dict[str, Any]:
+    return {
+        "algorithm": point.algorithm,
+        "bytes": point.nbytes,
+        "time_us": found.time_us,
+        "busbw_GBps": found.busbw(point),
+        "calls": found.calls,
+        "wrong": found.wrong,
+    }
+
+
+def _winner(rows: list[dict[str, Any]], size: int) -> str:
+    best = min((r for r in rows if r["bytes"] == size), key=lambda r: float(r["time_us"]))
+    return str(best["algorithm"])
+
+
+def _race_table(rows: list[dict[str, Any]]) -> str:
+    lines = []
+    for size in dict.fromkeys(r["bytes"] for r in rows):
+        times = [f"{r['time_us']:,.0f}" for r in rows if r["bytes"] == size]
+        lines.append([format_size(size), *times, _winner(rows, size)])
+    wrong = sum(r["wrong"] or 0 for r in rows)
+    checked = say("All results were checked, and are right.")
+    if wrong:
+        checked = say("FAILED: {wrong} wrong elements.", wrong=f"{wrong:,}")
+    note = say(
+        "Medians of a few calls, so the order may change; `roundelay bench` measures well. "
+        "More ranks than cores take turns on them."
+    )
+    right = "bcdefghij"[: len(RACE)]
+    return table([say("size"), *RACE, say("fastest")], lines, right=right) + f"\n\n{checked} {note}"
+
+
 def _after(seconds: float) -> str:
     lines = [
         say(
@@ -114,5 +193,6 @@ def _after(seconds: float) -> str:
         "  roundelay cost all_reduce -n 1024 64MiB",
         "  roundelay verify all_to_all",
         "  roundelay algorithms all_gather",
+        "  roundelay bench all_reduce -n 4",
     ]
     return "\n".join(lines)

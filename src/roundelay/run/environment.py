@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ..errors import RoundelayError
@@ -40,7 +40,7 @@ class Job:
     local_rank: int | None
     host: str
     port: int
-    secret: bytes
+    secret: bytes = field(repr=False)
     source: str
     own_port: bool = True
 
@@ -99,8 +99,8 @@ def _pmi(env: Env) -> Job | None:
     if not env.get("PMI_RANK"):
         return None
     names = ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID")
-    if env.get("PMI_RANK") == env.get("SLURM_PROCID") and _in_slurm(env):
-        return _slurm(env)  # srun --mpi=pmi2 sets both; only Slurm's tell where rank 0 is
+    if _in_slurm(env) and not env.get("MPI_LOCALNRANKS"):
+        return _slurm(env)  # srun itself gives PMI; inside an mpiexec, Slurm's are the starter's
     local = env.get("MPI_LOCALNRANKS") == env.get("PMI_SIZE")
     # What only one machine can know must not go into a secret that several machines share.
     ids = (_mpi_id(env),) if local or env.get("I_MPI_HYDRA_UUID") else ()

@@ -8,9 +8,10 @@ import socket
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Final
 
 from ..errors import RoundelayError
-from .door import Door, listen
+from .door import Door, listen, log
 from .environment import Job
 from .interfaces import asked_address, is_address, is_loopback, plain, resolve
 from .loop import Loop, Task
@@ -29,6 +30,9 @@ from .members import (
     ranks_text,
 )
 from .wire import Channel, ClosedError, DroppedError, Hello
+
+LINGER: Final = 0.5
+"""Seconds that rank 0 stays after a failure, so that late ranks hear of it, too."""
 
 
 class Gathering:
@@ -69,6 +73,8 @@ class Gathering:
         if not self._loop.run(self._complete, lambda: self._deadline):
             raise RoundelayError(self._missing(where))
         if self._failure:
+            expected = self._job.ranks - 1
+            self._loop.run(lambda: len(self._there) >= expected, time.monotonic() + LINGER)
             raise RoundelayError(self._failure)
 
     def _complete(self) -> bool:
@@ -103,6 +109,7 @@ class Gathering:
         arrival = decode_arrival(await channel.receive())
         self._there.append(channel)
         member = arrival.member
+        log.debug("rank %d has come: process %d at %s", member.rank, member.pid, member.host)
         problem = self._problem(arrival)
         if problem:
             self._failure = self._failure or problem

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
-from .._native import Endpoint, Node
+from .._native import Endpoint, Node, attachable, own_address
 from ..errors import RoundelayError
+from .machine import boot_identity
 from .session import Session
 
 ARENA: Final = 4 << 20
@@ -29,6 +30,8 @@ class _Card(msgspec.Struct, array_like=True):
 
     pid: int
     fd: int
+    address: int
+    machine: str
     processors: list[int]
 
 
@@ -37,9 +40,16 @@ class Group:
 
     Attributes:
         endpoints: those of this process, by participant.
-        crowded: whether its node has more participants than processors.
+        hosts: [participant], the rank whose process it lives in.
+        names: of participants.
+        crowded: whether more participants share its node's processors than there are of these;
+            those of other nodes count where they are containers of the same machine.
         arena: bytes of an arena; less than asked for where memory is short.
+        attach: whether all may read the memory of the others of their node.
     """
+
+    EXCHANGES: Final = 4
+    """Exchanges that the set-up takes."""
 
     def __init__(
         self,
@@ -64,13 +74,14 @@ class Group:
             collectives: names, for messages.
         """
         self._session, self._ranks, self._me = session, ranks, me
-        self._hosts, self._tag = list(hosts), tag
+        self.hosts, self._tag = list(hosts), tag
         node_of = [session.members[r].node for r in ranks]
         near = [p for p, host in enumerate(hosts) if node_of[host] == node_of[me]]
         self._near = near
         leader = next(r for r in range(len(ranks)) if node_of[r] == node_of[me])
         node = Node.make(len(near), _number("ROUNDELAY_ARENA", ARENA)) if leader == me else None
-        mine = _Card(os.getpid(), node.fd if node else -1, sorted(os.sched_getaffinity(0)))
+        mine = _Card(os.getpid(), node.fd if node else -1, own_address(), boot_identity(),
+                     sorted(os.sched_getaffinity(0)))  # fmt: skip
         cards = [msgspec.msgpack.decode(c, type=_Card)
                  for c in exchange(msgspec.msgpack.encode(mine))]  # fmt: skip
         node = node or Node.open(cards[leader].pid, cards[leader].fd)
@@ -79,12 +90,11 @@ class Group:
             node.claim(near.index(p))
         exchange(b"")
         node.populate()
-        processors = {c for r in {hosts[p] for p in near} for c in cards[r].processors}
-        self.crowded = len(near) > len(processors)
+        self.crowded = _crowded([cards[host] for host in hosts], near)
         self.arena = node.arena
-        names = [self._name(p) for p in range(len(hosts))]
+        self.names = [self._name(p) for p in range(len(hosts))]
         self.endpoints = {
-            p: Endpoint(node, near.index(p), p, names, list(collectives), self.crowded,
+            p: Endpoint(node, near.index(p), p, self.names, list(collectives), self.crowded,
                         len(own) == 1)
             for p in own
         }  # fmt: skip
@@ -92,10 +102,18 @@ class Group:
         for p, endpoint in self.endpoints.items():
             for other in near:
                 endpoint.meet(other, near.index(other))
-        exchange(b"")
+        may = [c == b"y" for c in exchange(b"y" if self._may_attach(cards, near) else b"n")]
+        self.attach = all(may)
+
+    def _may_attach(self, cards: Sequence[_Card], near: Sequence[int]) -> bool:
+        """Whether this process can read the memory of the others of its node."""
+        if os.environ.get("ROUNDELAY_ATTACH", "1") == "0":
+            return False
+        pids = {cards[self.hosts[p]].pid for p in near} - {os.getpid()}
+        return all(attachable(c.pid, c.address) for c in cards if c.pid in pids)
 
     def _name(self, participant: int) -> str:
-        host = self._hosts[participant]
+        host = self.hosts[participant]
         if participant < len(self._ranks):
             return f"rank {participant}"
         return f"switch {participant - len(self._ranks)} (in rank {host})"
@@ -119,7 +137,7 @@ class Group:
                     endpoint = self.endpoints[own]
                     if endpoint.knows(other):
                         continue
-                    rank = self._ranks[self._hosts[other]]
+                    rank = self._ranks[self.hosts[other]]
                     count = _number("ROUNDELAY_CONNECTIONS", CONNECTIONS) + 1
                     found = self._session.connect([rank], f"{self._tag}:{a}:{b}", count)
                     endpoint.link(other, [s.detach() for s in found[rank]])
@@ -128,6 +146,14 @@ class Group:
         """Says farewell to the others."""
         for endpoint in self.endpoints.values():
             endpoint.close()
+
+
+def _crowded(cards: Sequence[_Card], near: Sequence[int]) -> bool:
+    """See `Group`; `cards` of all participants, `near` being those of the node."""
+    processors = {c for p in near for c in cards[p].processors}
+    machine = cards[near[0]].machine
+    sharing = [c for c in cards if c.machine == machine and not processors.isdisjoint(c.processors)]
+    return len(sharing) > len(processors)
 
 
 def _number(variable: str, default: int) -> int:

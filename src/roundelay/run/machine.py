@@ -29,11 +29,17 @@ def node_identity(environ: Mapping[str, str] = os.environ) -> str:
     """
     if environ.get("ROUNDELAY_NODE"):
         return environ["ROUNDELAY_NODE"]
-    boot, space = "", ""
+    space = ""
     with suppress(OSError):  # where /proc is not to be seen, the host name must do
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         space = str(Path("/proc/self/ns/pid").readlink())
-    return f"{boot}/{socket.gethostname()}/{space}"
+    return f"{boot_identity()}/{socket.gethostname()}/{space}"
+
+
+def boot_identity() -> str:
+    """A text that is equal on all containers of a machine until it is started anew."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    return socket.gethostname()
 
 
 def starter() -> str:

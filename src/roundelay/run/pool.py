@@ -18,6 +18,20 @@ GRAIN: Final = 4096
 """Arrays begin at multiples of this."""
 
 
+class _Memory:
+    """Part of a block, for NumPy to look at."""
+
+    def __init__(self, block: memoryview, begin: int, size: int) -> None:
+        whole = np.frombuffer(block, np.uint8)
+        self.block = block
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": "|u1",
+            "shape": (size,),
+            "data": (whole.ctypes.data + begin, False),
+        }
+
+
 class Pool:
     """Blocks of shared memory, cut into arrays; what an array held is used again after it."""
 
@@ -32,10 +46,10 @@ class Pool:
         size = prod(shape) * dtype.itemsize
         whole = max(GRAIN, -(-size // GRAIN) * GRAIN)
         block, begin = self._take(whole)
-        memory = self._blocks[block][begin : begin + size]
-        # Arrays keep this view alive as long as any of them looks at the memory.
+        memory = _Memory(self._blocks[block], begin, size)
+        # Arrays keep this alive as long as any of them looks at the memory.
         weakref.finalize(memory, self._give_back, block, begin, begin + whole).atexit = False
-        return np.frombuffer(memory, dtype).reshape(shape)
+        return np.asarray(memory).view(dtype).reshape(shape)
 
     def _take(self, size: int) -> tuple[int, int]:
         for i, (block, begin, end) in enumerate(self._free):
