@@ -118,6 +118,7 @@ void Endpoint::run(Task& task, const Buffers& buffers, std::uint64_t patience_ns
     Run run{task, buffers, host, patience_ns,
             {nullptr, buffers.input, buffers.output, scratch_.data()}};
     check_others();
+    answers_stage_ = kNone - 1;
 
     if (slices == 1) {
         for (std::size_t i = 0; i < task.stages.size(); ++i) {

@@ -120,6 +120,8 @@ class Endpoint {
         std::uint64_t address = 0;
         Mapped* from = nullptr;
         Way way = Way::cached;
+        bool placed = false;           // it is where it is wanted already
+        std::byte* answer = nullptr;   // where an answer may be put
     };
     struct Run {
         Task& task;
@@ -130,13 +132,19 @@ class Endpoint {
     };
 
     void send(Run& run, std::size_t index, std::size_t slice);
-    void send_mapped(Run& run, const Stage& stage, std::size_t size, std::uint32_t* still_open);
+    void send_mapped(Run& run, std::size_t index, std::size_t slice, std::size_t size,
+                     std::uint32_t* still_open);
+    void place_answers(Run& run, std::size_t size);
     void send_linked(Run& run, const Stage& stage, std::size_t size, std::uint32_t* still_open);
-    bool lend(Run& run, const Stage& stage, std::size_t size, std::uint32_t* still_open);
-    void publish(Run& run, const Stage& stage, std::size_t size);
+    bool lend(Run& run, const Stage& stage, std::size_t slice, std::size_t size,
+              std::uint32_t* still_open);
+    bool find_shown(const std::byte* data, std::size_t size, std::uint64_t& pool,
+                    std::uint64_t& offset) const;
+    void publish(Run& run, std::size_t size);
     void put(Run& run, Mapped& to, Where where, Way way, const void* bytes, std::size_t size);
 
     void receive(Run& run, std::size_t index, std::size_t slice);
+    void keep_answers(std::size_t index, std::size_t slice);
     void copy_own(const Run& run);
     void copy_in(Run& run, const Stage& stage, std::size_t size);
     void reduce_in(Run& run, const Stage& stage, std::size_t size);
@@ -145,7 +153,7 @@ class Endpoint {
     void taken(const Arrived& message);
     void measured(const Arrived& message, std::uint64_t cost, std::size_t size);
     void attach(const Arrived& message, std::span<const Span> into);
-    const std::byte* pool(Mapped& of, std::uint64_t number);
+    std::byte* pool(Mapped& of, std::uint64_t number);
 
     std::size_t cut_pieces(Run& run, const Stage& stage, std::size_t slice);
     std::uint32_t* open(const Task& task, std::size_t stage, std::size_t slice);
@@ -207,6 +215,11 @@ class Endpoint {
     std::vector<Span> cut_;                        // the pieces of a slice, where they lie
     std::vector<Span> homes_;                      // and where they are written
     std::vector<Pool> shown_;
+    std::vector<Mapped*> readers_;  // of a send, in this node
+    // Where the peers of the last reception want its result.
+    std::vector<std::pair<Mapped*, std::byte*>> answers_;
+    std::size_t answers_stage_ = kNone;
+    std::size_t answers_slice_ = 0;
     std::unique_ptr<Trace> trace_;
     std::uint64_t ready_ = 0;  // when the last wait ended; only while tracing
 };

@@ -27,7 +27,7 @@ inline constexpr std::uint32_t kCallsKept = 16;   // last calls of a participant
 inline constexpr std::uint32_t kPools = 60;       // blocks of memory that a participant shows
 
 // Where a message lies.
-enum class Where : std::uint8_t { line, arena, pool, process };
+enum class Where : std::uint8_t { line, arena, pool, process, placed };
 
 struct alignas(kLine) Line {
     // Low half: message number. Then 16 bits of the call's signature, Where, and how it was
@@ -39,6 +39,8 @@ struct alignas(kLine) Line {
             std::uint64_t offset;  // in the arena or pool; an address where readers attach
             std::uint64_t size;
             std::uint64_t pool;
+            std::uint64_t answer_pool;  // where an answer may be put: 1 + pool; 0: nowhere
+            std::uint64_t answer_offset;
         } at;
     };
 };

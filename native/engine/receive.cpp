@@ -35,6 +35,7 @@ void Endpoint::receive(Run& run, std::size_t index, std::size_t slice) {
     }
     if (!is_copy(stage)) {
         reduce_in(run, stage, size);
+        keep_answers(index, slice);
     } else if (stage.peers[0] == kOwn) {
         copy_own(run);
     } else {
@@ -58,6 +59,10 @@ void Endpoint::copy_in(Run& run, const Stage& stage, std::size_t size) {
         return;
     }
     const Arrived message = take_mapped(run, *from, size);
+    if (message.placed) {
+        taken(message);
+        return;
+    }
     if (message.data == nullptr && size > 0) {
         attach(message, homes_);
     } else {
@@ -71,6 +76,16 @@ void Endpoint::copy_in(Run& run, const Stage& stage, std::size_t size) {
         if (size >= kMeasuredFrom) measured(message, ticks() - begun, size);
     }
     taken(message);
+}
+
+// Remembers where the peers of a reception want its result.
+void Endpoint::keep_answers(std::size_t index, std::size_t slice) {
+    answers_.clear();
+    for (const Arrived& message : arrived_) {
+        if (message.answer != nullptr) answers_.emplace_back(message.from, message.answer);
+    }
+    answers_stage_ = answers_.empty() ? kNone - 1 : index;
+    answers_slice_ = slice;
 }
 
 void Endpoint::reduce_in(Run& run, const Stage& stage, std::size_t size) {
@@ -126,17 +141,21 @@ Endpoint::Arrived Endpoint::take_mapped(Run& run, Mapped& from, std::size_t size
     if (!here()) await(run, here, from.participant);
     if ((stamp & kSignatureBits) != stamp_) wrong_call(run, from.participant, {});
     const auto where = static_cast<Where>(stamp >> 48 & 0xFF);
-    Arrived message{nullptr, 0, &from, static_cast<Way>(stamp >> 56)};
+    Arrived message{nullptr, 0, &from, static_cast<Way>(stamp >> 56), false, nullptr};
     if (where == Where::line) {
         message.data = line.bytes;
         return message;
     }
+    if (where == Where::placed) message.placed = true;
     if (line.at.size != size) wrong_call(run, from.participant, {});
     if (where == Where::arena) {
         message.data = from.arena + line.at.offset;
     } else if (where == Where::pool) {
         message.data = pool(from, line.at.pool) + line.at.offset;
-    } else {
+        if (line.at.answer_pool != 0) {
+            message.answer = pool(from, line.at.answer_pool - 1) + line.at.answer_offset;
+        }
+    } else if (where == Where::process) {
         message.address = line.at.offset;
     }
     return message;
@@ -182,16 +201,17 @@ void Endpoint::attach(const Arrived& message, std::span<const Span> into) {
     }
 }
 
-const std::byte* Endpoint::pool(Mapped& of, std::uint64_t number) {
+std::byte* Endpoint::pool(Mapped& of, std::uint64_t number) {
     if (of.pools.size() <= number) of.pools.resize(number + 1);
     Pool& pool = of.pools[number];
     if (pool.base != nullptr) return pool.base;
     const auto& shown = of.page->pool[number];
     const std::string path =
         "/proc/" + std::to_string(of.page->pid.load()) + "/fd/" + std::to_string(shown.fd);
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     void* at = fd < 0 ? MAP_FAILED
-                      : mmap(nullptr, shown.size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+                      : mmap(nullptr, shown.size, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_POPULATE, fd, 0);
     const int error = errno;
     if (fd >= 0) ::close(fd);
     if (at == MAP_FAILED) {

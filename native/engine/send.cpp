@@ -48,7 +48,7 @@ void Endpoint::send(Run& run, std::size_t index, std::size_t slice) {
     noted.stage(sequence_, index, slice, stage, size);
     std::uint32_t* still_open = open(run.task, index, slice);
     send_linked(run, stage, size, still_open);
-    send_mapped(run, stage, size, still_open);
+    send_mapped(run, index, slice, size, still_open);
 }
 
 void Endpoint::send_linked(Run& run, const Stage& stage, std::size_t size,
@@ -77,45 +77,64 @@ void Endpoint::send_linked(Run& run, const Stage& stage, std::size_t size,
     }
 }
 
-void Endpoint::send_mapped(Run& run, const Stage& stage, std::size_t size,
+void Endpoint::send_mapped(Run& run, std::size_t index, std::size_t slice, std::size_t size,
                            std::uint32_t* still_open) {
+    const Stage& stage = run.task.stages[index];
+    readers_.clear();
+    for (const int peer : stage.peers) {
+        Mapped* to = routes_[static_cast<std::size_t>(peer)].mapped;
+        if (to != nullptr) readers_.push_back(to);
+    }
     if (size <= kInLine) {
         std::byte bytes[kInLine];
         gather(bytes, cut_, Way::cached);
-        for (const int peer : stage.peers) {
-            Mapped* to = routes_[static_cast<std::size_t>(peer)].mapped;
-            if (to != nullptr) put(run, *to, Where::line, Way::cached, bytes, size);
-        }
+        for (Mapped* to : readers_) put(run, *to, Where::line, Way::cached, bytes, size);
         return;
     }
-    const bool any = std::any_of(stage.peers.begin(), stage.peers.end(), [this](int peer) {
-        return routes_[static_cast<std::size_t>(peer)].mapped != nullptr;
-    });
-    if (any && !lend(run, stage, size, still_open)) publish(run, stage, size);
+    if (stage.answers == answers_stage_ && slice == answers_slice_) place_answers(run, size);
+    if (!readers_.empty() && !lend(run, stage, slice, size, still_open)) publish(run, size);
+}
+
+// Puts what is sent where readers want it, of those who have said where.
+void Endpoint::place_answers(Run& run, std::size_t size) {
+    for (const auto& [to, place] : answers_) {
+        const auto reader = std::find(readers_.begin(), readers_.end(), to);
+        if (reader == readers_.end()) continue;
+        readers_.erase(reader);
+        gather(place, cut_, Way::cached);
+        const std::uint64_t at[2] = {0, size};
+        put(run, *to, Where::placed, Way::cached, at, sizeof(at));
+    }
+}
+
+bool Endpoint::find_shown(const std::byte* data, std::size_t size, std::uint64_t& pool,
+                          std::uint64_t& offset) const {
+    for (std::size_t i = 0; i < shown_.size(); ++i) {
+        if (data < shown_[i].base || data + size > shown_[i].base + shown_[i].size) continue;
+        pool = i;
+        offset = static_cast<std::uint64_t>(data - shown_[i].base);
+        return true;
+    }
+    return false;
 }
 
 // Shows the caller's own memory, where readers can see it.
-bool Endpoint::lend(Run& run, const Stage& stage, std::size_t size, std::uint32_t* still_open) {
+bool Endpoint::lend(Run& run, const Stage& stage, std::size_t slice, std::size_t size,
+                    std::uint32_t* still_open) {
     const bool bounces = stage.bounce == Bounce::always ||
                          (stage.bounce == Bounce::in_place && run.buffers.in_place);
     if (cut_.size() != 1 || bounces) return false;
-    std::byte* data = cut_[0].data;
-    std::uint64_t at[3] = {0, size, 0};
-    Where where = Where::process;
-    for (std::size_t i = 0; i < shown_.size(); ++i) {
-        if (data >= shown_[i].base && data + size <= shown_[i].base + shown_[i].size) {
-            where = Where::pool;
-            at[0] = static_cast<std::uint64_t>(data - shown_[i].base);
-            at[2] = i;
-        }
-    }
-    if (where == Where::process) {
+    std::uint64_t at[5] = {0, size, 0, 0, 0};
+    Where where = Where::pool;
+    if (!find_shown(cut_[0].data, size, at[2], at[0])) {
         if (size < run.task.settings.attach_from) return false;
-        at[0] = reinterpret_cast<std::uint64_t>(data);
+        where = Where::process;
+        at[0] = reinterpret_cast<std::uint64_t>(cut_[0].data);
+    } else if (stage.answer != kNone) {
+        cut_pieces(run, run.task.stages[stage.answer], slice);
+        if (homes_.size() == 1 && find_shown(homes_[0].data, size, at[3], at[4])) ++at[3];
     }
-    for (const int peer : stage.peers) {
-        Mapped* to = routes_[static_cast<std::size_t>(peer)].mapped;
-        if (to == nullptr) continue;
+    for (Mapped* to : readers_) {
         put(run, *to, where, Way::cached, at, sizeof(at));
         lent_.push_back({to, to->sent, still_open});
         ++*still_open;
@@ -124,14 +143,12 @@ bool Endpoint::lend(Run& run, const Stage& stage, std::size_t size, std::uint32_
 }
 
 // Shows a copy in the arena.
-void Endpoint::publish(Run& run, const Stage& stage, std::size_t size) {
+void Endpoint::publish(Run& run, std::size_t size) {
     Way way = Way::cached;
     if (size >= kMeasuredFrom) {
         way = stores_.choose([&](int w) {
             std::uint64_t most = 0;
-            for (const int peer : stage.peers) {
-                const Mapped* to = routes_[static_cast<std::size_t>(peer)].mapped;
-                if (to == nullptr) continue;
+            for (const Mapped* to : readers_) {
                 most = std::max(most, to->cost_out[w].value.load(std::memory_order_relaxed));
             }
             return most;
@@ -154,9 +171,7 @@ void Endpoint::publish(Run& run, const Stage& stage, std::size_t size) {
     if (size >= kMeasuredFrom) stores_.written(way, ticks() - begun, size);
     const std::uint64_t at[3] = {
         static_cast<std::uint64_t>(room - node_->arena(local_).data()), size, 0};
-    for (const int peer : stage.peers) {
-        Mapped* to = routes_[static_cast<std::size_t>(peer)].mapped;
-        if (to == nullptr) continue;
+    for (Mapped* to : readers_) {
         put(run, *to, Where::arena, way, at, sizeof(at));
         arena_.read_by(to->index, to->sent);
     }

@@ -92,6 +92,43 @@ Stage make_stage(const Entry& entry, Map& map, const Settings& settings) {
     return stage;
 }
 
+bool same(const Entry& a, const Entry& b) {
+    return std::equal(a.segments.begin(), a.segments.end(), b.segments.begin(), b.segments.end(),
+                      [](const Segment& x, const Segment& y) {
+                          return x.first == y.first && x.count == y.count;
+                      });
+}
+
+bool touches(const Entry& a, const Entry& b) {
+    for (const Segment& x : a.segments) {
+        for (const Segment& y : b.segments) {
+            if (x.first < y.first + y.count && y.first < x.first + x.count) return true;
+        }
+    }
+    return false;
+}
+
+// Finds sends that are answered, and answers. For few entries only: it compares them all.
+void link_answers(const Plan& plan, std::vector<Stage>& stages) {
+    constexpr std::size_t kMost = 512;
+    const auto& entries = plan.entries;
+    if (entries.size() > kMost) return;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        if (!entries[i].send) continue;
+        for (std::size_t j = i + 1; j < entries.size() && entries[i].peers.size() == 1; ++j) {
+            if (!touches(entries[i], entries[j])) continue;
+            const bool answer = !entries[j].send && entries[j].peers == entries[i].peers;
+            if (answer && same(entries[i], entries[j])) stages[i].answer = j;
+            break;
+        }
+        for (std::size_t j = i; j-- > 0;) {
+            if (!touches(entries[i], entries[j])) continue;
+            if (!entries[j].send && same(entries[i], entries[j])) stages[i].answers = j;
+            break;
+        }
+    }
+}
+
 }  // namespace
 
 std::size_t cut(std::size_t size, std::size_t item, std::size_t k, std::size_t parts) {
@@ -116,6 +153,7 @@ Task Task::make(const Plan& plan, const Layout& layout, const Settings& settings
     for (const Entry& entry : plan.entries) {
         task.stages.push_back(make_stage(entry, map, settings));
     }
+    link_answers(plan, task.stages);
     // Entries stand by step, sends first, so with a lag the skews rise.
     task.scratch = map.scratch_size();
     for (const Stage& stage : task.stages) {

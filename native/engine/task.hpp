@@ -30,6 +30,8 @@ struct Settings {
                                          // sender's memory instead of a copy of it
 };
 
+inline constexpr std::size_t kNone = SIZE_MAX;
+
 // `size` bytes: where their value lies, and where a new one is written.
 struct Piece {
     std::size_t at;
@@ -46,6 +48,11 @@ struct Stage {
     std::vector<int> peers;
     std::vector<Piece> pieces;
     std::vector<After> after;
+    // Of a send to one peer: the reception that answers it, when nothing touches these chunks in
+    // between. The peer may then put the answer where it is wanted, if it can see that memory.
+    std::size_t answer = kNone;
+    // Of a send: the reception of the same chunks just before it, from peers that this answers.
+    std::size_t answers = kNone;
 };
 
 struct Task {
