@@ -13,8 +13,9 @@
 namespace roundelay::engine {
 namespace {
 
-// Checks of a flag before the processor is given away: about a millisecond.
-constexpr std::uint32_t kSpins = 20'000;
+// Checks of a flag before the processor is given away: some 50 us. Longer than a message takes,
+// short enough where another job's process has this one's peer off the processor.
+constexpr std::uint32_t kSpins = 1'000;
 
 // Bytes in flight that the arena is used for before what was taken is looked for.
 constexpr std::size_t kWindow = 1 << 20;

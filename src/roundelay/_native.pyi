@@ -4,9 +4,12 @@
 """
 
 from collections.abc import Sequence
-from typing import SupportsFloat, SupportsIndex
+from typing import Any, SupportsFloat, SupportsIndex
 
 from typing_extensions import Buffer
+
+types: tuple[str, ...]
+"""Names of element types, in the order of the engine's numbers for them."""
 
 def reduce(
     op: str,
@@ -67,3 +70,119 @@ def isas() -> tuple[str, ...]:
 
     Some of sse2, avx2 and avx512; or neon; or generic.
     """
+
+class Node:
+    """The memory that the participants of one node share; see native/engine/node.hpp."""
+
+    @staticmethod
+    def make(participants: int, arena: int) -> Node:
+        """New memory, with `arena` bytes for each participant; less where there is not enough."""
+
+    @staticmethod
+    def open(pid: int, fd: int) -> Node:
+        """The memory that another process of this node has made."""
+
+    def claim(self, participant: int) -> None:
+        """Take the memory of one's own arena."""
+
+    def populate(self) -> None:
+        """Map all of it now, when all have claimed theirs."""
+
+    @property
+    def fd(self) -> int:
+        """For `open`."""
+
+    @property
+    def arena(self) -> int:
+        """Bytes of each participant's arena."""
+
+class Task:
+    """A plan with sizes: what an endpoint does for one call."""
+
+def task(
+    plan: Any,
+    participants: int,
+    input: Any,
+    output: Any,
+    length: Any,
+    op: str,
+    dtype: str,
+    options: dict[str, int],
+) -> Task:
+    """A plan (int64, as `roundelay.planner` writes it) over a layout, cut into slices."""
+
+class Endpoint:
+    """One participant of an exchange; see native/engine/endpoint.hpp."""
+
+    def __init__(
+        self,
+        node: Node,
+        local: int,
+        participant: int,
+        participants: list[str],
+        collectives: list[str],
+        crowded: bool,
+        keep_gil: bool,
+    ) -> None: ...
+    def meet(self, participant: int, local: int) -> None:
+        """A participant of this node."""
+
+    def link(self, participant: int, connections: list[int]) -> None:
+        """A participant of another node, and TCP connections with it: the first is for words."""
+
+    def knows(self, participant: int) -> bool:
+        """Whether it has been met or linked."""
+
+    def trace(self, events: int) -> None:
+        """Keep the last events from now on, in fresh room for so many; 0 for no more."""
+
+    def traced(self) -> tuple[bytes, int]:
+        """The events kept, oldest first, as in native/engine/trace.hpp; and how many there were."""
+
+    def last_calls(self) -> list[tuple[int, int, int, int, int, int, int, int, int]]:
+        """The last 16 calls, oldest first; they are always kept.
+
+        Of each its number, elements, plan, root, collective, type and operation, and when it
+        began and ended, in ns of CLOCK_MONOTONIC; 0 while it is under way.
+        """
+
+    def run(self, task: Task, input: Any, output: Any, in_place: bool) -> None:
+        """Do a task; the GIL is released while it takes long."""
+
+    def call(
+        self, collective: int, input: Any, output: Any, op: str | None, algorithm: Any,
+        dtype: str | None, root: int,
+    ) -> bool:
+        """Whether a call like this was remembered; then it has been made again."""
+
+    def remember(
+        self, collective: int, input: Any, output: Any, op: str | None, algorithm: Any,
+        dtype: str | None, root: int, task: Task, in_place: bool,
+    ) -> None:
+        """Have `call` do this task for calls with these names, sizes, types and overlap."""
+
+    def shared(self, size: int) -> memoryview:
+        """A block of memory that others of the node may read and write in place."""
+
+    def close(self) -> None:
+        """Say farewell."""
+
+    def patience(self, seconds: float) -> None:
+        """How long a wait may take."""
+
+    @property
+    def calls(self) -> int:
+        """Calls made."""
+
+    @property
+    def broken(self) -> str:
+        """Why nothing works any more; empty while it does."""
+
+def attachable(pid: int, address: int) -> bool:
+    """Whether this process may read that memory, which is another's `own_address()`."""
+
+def own_address() -> int:
+    """The address of something for others to read."""
+
+def ping(memory: Any, role: int, rounds: int) -> int:
+    """ns that a cache line takes one way between two processes, which call it as 0 and 1."""

@@ -112,7 +112,7 @@ class Communicator:
         )
         self._endpoint = self._group.endpoints[rank]
         self._endpoint.patience(timeout)
-        self._call = self._endpoint.call
+        self._call: Callable[..., bool] = self._endpoint.call
         table = Table.load(os.environ.get("ROUNDELAY_TABLE"))
         self._planner = Planner(rank, self.nodes, self._group, self._grow, table, fixed_order)
         self._recorder = Recorder(rank, self.nodes, self._planner.notes)

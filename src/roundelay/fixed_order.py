@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from .algorithms import build
+from .collectives import Ints
 from .errors import RoundelayError
 from .rounds import COPY, REDUCE, Round
 from .schedule import Schedule
@@ -47,7 +48,7 @@ def reduce_scatter(ranks: int) -> Schedule:
     return Schedule("reduce_scatter", ranks, ranks, rounds, name="rank_order")
 
 
-def _op(source: object) -> object:
+def _op(source: int | Ints) -> Ints:
     return np.where(np.equal(source, 0), COPY, REDUCE)
 
 

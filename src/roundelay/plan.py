@@ -137,7 +137,7 @@ class _State:
 
     def _write(self, step: int, runs: Runs, sources: tuple[int, ...]) -> None:
         after: dict[int, bool] = {}
-        segments = []
+        segments: list[Segment] = []
         for first, count in runs:
             here = slice(first, first + count)
             if (self.writing_step[here] == step).any():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -90,7 +90,10 @@ class Planner:
             table: which algorithm when.
             in_order: take only what adds up in rank order.
         """
-        # Virtual ranks go node by node, so that algorithms of two levels find their nodes.
+        # Virtual ranks go node by node, large ones first, so that algorithms of two levels find
+        # their nodes.
+        if not fixed_order:
+            nodes = tuple(sorted(nodes, key=len, reverse=True))
         self._order = np.array([r for node in nodes for r in node], np.int64)
         if in_order:
             self._order.sort()
@@ -347,7 +350,7 @@ class Planner:
 def run(team: Team, rank: int, tasks: Mapping[int, Any], x: Any, y: Any, in_place: bool) -> None:
     """Have all participants of this process do their tasks, and wait for them."""
     pending = [
-        worker.submit(lambda p=p: team.group.endpoints[p].run(tasks[p], None, None, False))
+        worker.submit(partial(team.group.endpoints[p].run, tasks[p], None, None, False))
         for p, worker in team.workers.items()
     ]
     team.group.endpoints[rank].run(tasks[rank], x, y, in_place)

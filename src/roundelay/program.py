@@ -93,10 +93,10 @@ class Bounce(IntEnum):
 
 
 class Segment(NamedTuple):
-    """Chunks `first` to ``first + count - 1``: where their value lies, and where one is written."""
+    """Chunks `first` to ``first + chunks - 1``: where their value lies, where one is written."""
 
     first: int
-    count: int
+    chunks: int
     space: Space
     home: Space
 

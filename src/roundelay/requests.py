@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from . import _native
 from .arrays import CARRIERS, Array, Flat, flat
-from .collectives import Collective, collective
+from .collectives import Collective, collective, owner, sender
 from .errors import RoundelayError
 from .layout import Offsets
 from .schedule import Schedule
@@ -106,15 +105,13 @@ def _counts(
     """Elements of the pieces, from what is given or from the arrays."""
     if request.counts is not None:
         return _uneven(kind, request, rank, ranks)
-    size = lambda f: None if f is None else f.array.size  # noqa: E731
+    known = x or y
+    assert known is not None
+    whole = known.array.size
     if kind.pieces == 0:
-        n = size(x) if x is not None else size(y)
-        return np.array([n], np.int64)
-    if kind.before.__name__ == "owner":
-        return np.full(ranks, size(x), np.int64)
-    whole = size(x)
-    if whole is None:  # a scatter on another rank than the root
-        return np.full(ranks, size(y), np.int64)
+        return np.array([whole], np.int64)
+    if x is None or kind.before is owner:  # without input: a scatter on another rank than the root
+        return np.full(ranks, whole, np.int64)
     if whole % ranks:
         raise RoundelayError(
             f"{kind.name} of {whole} elements over {ranks} ranks; expected a multiple of {ranks}, "
@@ -149,10 +146,9 @@ def _uneven(kind: Collective, request: Request, rank: int, ranks: int) -> Offset
 
 def _wanted(kind: Collective, counts: Offsets, rank: int, where: Any) -> int:
     """Elements of a buffer whose pieces are where the predicate says."""
-    name = where.__name__
     if kind.pieces == 2:
-        return int(counts[rank].sum() if name == "sender" else counts[:, rank].sum())
-    if kind.pieces == 1 and name == "owner":
+        return int(counts[rank].sum() if where is sender else counts[:, rank].sum())
+    if kind.pieces == 1 and where is owner:
         return int(counts[rank])
     return int(counts.sum())
 
@@ -188,7 +184,7 @@ def _overlap(
     natural = 0
     if kind.pieces == 1:
         ahead = int(counts[:rank].sum()) * item
-        natural = ahead if kind.after.__name__ == "owner" else -ahead
+        natural = ahead if kind.after is owner else -ahead
     if kind.pieces < 2 and apart == natural:
         return True, x
     if apart >= x.array.nbytes or -apart >= y.array.nbytes:
@@ -202,7 +198,7 @@ def _check_op(request: Request, dtype: str) -> None:
         return
     if request.scale is not None and request.op != "premul_sum":
         raise RoundelayError(f"op {request.op!r} takes no scale; only 'premul_sum' does")
-    nothing = np.empty(0, np.uint8)
+    nothing = bytearray()
     scale = {"avg": 1, "premul_sum": request.scale}.get(request.op)
     _native.reduce(request.op, dtype, nothing, [nothing], scale)
 
@@ -210,8 +206,6 @@ def _check_op(request: Request, dtype: str) -> None:
 def scaled(array: Array, dtype: str, factor: Any) -> Array:
     """A copy, every element times a factor."""
     made = np.empty_like(array)
-    _native.reduce("premul_sum", dtype, made.view(np.uint8), [array.view(np.uint8)], factor)
+    _native.reduce("premul_sum", dtype, made.data, [array.data], factor)
     return made
 
-
-Counts = Sequence[int]

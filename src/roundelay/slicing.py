@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Final, NamedTuple
 
+from .collectives import Ints
 from .cost import cost
 from .schedule import Schedule
 
@@ -65,5 +66,5 @@ def _lone_readers(schedule: Schedule) -> bool:
     return schedule.collective in busy and not schedule.helpers
 
 
-def _most(count: object) -> int:
-    return int(getattr(count, "max", lambda: count)())
+def _most(count: int | Ints) -> int:
+    return count if isinstance(count, int) else int(count.max())
