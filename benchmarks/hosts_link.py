@@ -1,7 +1,7 @@
 """What a link between two hosts of the test bed bears: one TCP stream and single round trips.
 
-    python benchmarks/hosts_link.py serve HOST        prints a port, then bits/s
-    python benchmarks/hosts_link.py call HOST PORT    prints the round trip of 8 bytes in us
+`hosts_link.py serve HOST` prints a port, and at the end the stream's bits/s.
+`hosts_link.py call HOST PORT` prints the round trip of 8 bytes in us.
 """
 
 import socket

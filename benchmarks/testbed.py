@@ -135,7 +135,8 @@ def why_not() -> str | None:
 def _begun(pid: int) -> str:
     """When a process was started, so that a later one with its number is told from it."""
     with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19]
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+        return text.rpartition(")")[2].split()[19]
     return ""
 
 

@@ -1,13 +1,18 @@
 """Options, markers and settings that all tests share."""
 
 import os
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from roundelay import RoundelayError
 from roundelay.bench.rivals import RIVALS, Rival
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from testbed import why_not
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 # An ordinary run tries the same examples every time; a soak looks for new ones.
@@ -33,7 +38,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 SPHINX = all(find_spec(name) for name in ("sphinx", "myst_parser", "furo"))
+NO_HOSTS = why_not()
 collect_ignore = [] if SPHINX else ["test_docs_build.py"]
+collect_ignore += ["test_hosts.py"] if NO_HOSTS else []
 
 
 def _left_out() -> list[str]:
@@ -42,6 +49,8 @@ def _left_out() -> list[str]:
         found.append("outside data: left out, as ROUNDELAY_DATA names no folder")
     if not SPHINX:
         found.append("test_docs_build.py: left out, as the extra `docs` is not installed")
+    if NO_HOSTS:
+        found.append(f"test_hosts.py: left out: {NO_HOSTS}")
     if rivals := [name for name, rival in RIVALS.items() if not _installed(rival)]:
         found.append(f"bench beside {', '.join(rivals)}: left out, as not installed")
     return found

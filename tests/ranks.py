@@ -34,10 +34,10 @@ def free_address():
         return f"127.0.0.1:{s.getsockname()[1]}"
 
 
-def start(name, ranks, *arguments, nodes=None, environ=None):
-    """Processes that call `rank_programs.NAME(comm, *arguments)`; `nodes` names each rank's node."""
+def start(name, ranks, *arguments, nodes=None, environ=None, module="rank_programs"):
+    """Processes that call `MODULE.NAME(comm, *arguments)`; `nodes` names each rank's node."""
     address, secret = free_address(), secrets.token_hex(8)
-    code = f"import rank_programs; rank_programs.main({name!r}, {arguments!r})"
+    code = f"import {module}; {module}.main({name!r}, {arguments!r})"
     return [
         subprocess.Popen(
             [sys.executable, "-W", "error", "-c", code],
@@ -63,8 +63,8 @@ def finish(processes, timeout=90):
     return [p.returncode for p in processes], said
 
 
-def run(name, ranks, *arguments, nodes=None, environ=None, timeout=90):
+def run(name, ranks, *arguments, timeout=90, **options):
     """Run to the end; every rank must end well."""
-    codes, said = finish(start(name, ranks, *arguments, nodes=nodes, environ=environ), timeout)
+    codes, said = finish(start(name, ranks, *arguments, **options), timeout)
     assert codes == [0] * ranks, "\n".join(said)
     return said

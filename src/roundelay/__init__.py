@@ -1,10 +1,12 @@
-"""Roundelay: describe a collective once as a schedule, then prove it, count it, watch it.
+"""Roundelay: describe a collective once as a schedule, then prove it, count it, run it, watch it.
 
 >>> import roundelay as rl
 >>> ring = rl.build("all_reduce/ring", 4)
 >>> rl.verify(ring).ok
 True
 """
+
+from typing import TYPE_CHECKING, Any
 
 from .algorithms import Algorithm, algorithm, algorithms, build, find
 from .cost import bound, cost
@@ -22,12 +24,23 @@ from .show import html, show, svg
 from .verbs import on, reverse, split, then
 from .verify import Verdict, prove, verify
 
+if TYPE_CHECKING:
+    from .communicator import Communicator, init
+
 # Notebooks draw a schedule. The layer that draws stands above it, so they are joined here.
 Schedule._repr_html_ = html  # type: ignore[attr-defined]
 
 
-def __getattr__(name: str) -> str:
-    """`__version__`, looked up when asked for: the look-up takes a fifth of the import."""
+def __getattr__(name: str) -> Any:
+    """What is loaded when asked for.
+
+    `init` and `Communicator`, for they need the native core; and `__version__`, whose look-up
+    takes a fifth of the import.
+    """
+    if name in ("Communicator", "init"):
+        from . import communicator
+
+        return getattr(communicator, name)
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version
 
@@ -42,9 +55,16 @@ __all__ = [
     "COPY",
     "REDUCE",
     "Algorithm",
+    "Broken",
+    "CallsDiffer",
+    "Communicator",
+    "ExchangeError",
+    "Interrupted",
+    "PeerLost",
     "Round",
     "RoundelayError",
     "Schedule",
+    "TooLate",
     "Verdict",
     "algorithm",
     "algorithms",
@@ -52,6 +72,7 @@ __all__ = [
     "build",
     "cost",
     "find",
+    "init",
     "on",
     "prove",
     "reverse",

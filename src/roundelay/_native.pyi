@@ -185,4 +185,4 @@ def own_address() -> int:
     """The address of something for others to read."""
 
 def ping(memory: Any, role: int, rounds: int) -> int:
-    """ns that a cache line takes one way between two processes, which call it as 0 and 1."""
+    """Ns that a cache line takes one way between two processes, which call it as 0 and 1."""

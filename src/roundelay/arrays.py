@@ -12,9 +12,9 @@ from .errors import RoundelayError
 Array = npt.NDArray[Any]
 
 NAMES: Final = frozenset(
-    "float64 float32 float16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool complex64 "
-    "complex128".split()
-)
+    ("float64", "float32", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16",
+     "uint32", "uint64", "bool", "complex64", "complex128")
+)  # fmt: skip
 """Types that NumPy has, too."""
 CARRIERS: Final = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
 """Types that NumPy lacks, and the one of their size that carries their bits."""

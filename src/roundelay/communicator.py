@@ -27,7 +27,7 @@ from .planner import Planner
 from .recorder import EVENTS, LastCall, Recorder
 from .requests import COLLECTIVES, Request
 from .run.group import Exchange, Group
-from .run.handles import Handle, Worker
+from .run.handles import Worker
 from .run.pool import Pool
 from .run.session import Session, join
 from .schedule import Schedule
@@ -129,7 +129,8 @@ class Communicator:
     # The collectives. The first line of each is the short way, for calls made before.
 
     def all_reduce(self, x: Any, out: Any = None, op: str = "sum", *, algorithm: How = "auto",
-                   async_op: bool = False, dtype: str | None = None, scale: Any = None) -> Any:  # fmt: skip
+                   async_op: bool = False, dtype: str | None = None,
+                   scale: Any = None) -> Any:  # fmt: skip
         """Every rank gets the reduction of all ranks' `x`.
 
         Args:
@@ -137,7 +138,9 @@ class Communicator:
             out: the result, as long as `x`.
             op: sum, product, min, max, avg, band, bor, bxor, or premul_sum.
             scale: the factor of each contribution, for premul_sum.
-            algorithm, async_op, dtype: see the class.
+            algorithm: see the class.
+            async_op: see the class.
+            dtype: see the class.
         """
         y = x if out is None else out
         if not async_op and self._call(ALL_REDUCE, x, y, op, algorithm, dtype, 0):
@@ -170,11 +173,13 @@ class Communicator:
             x: the rank's piece; in place where it is this piece of `out`.
             out: as long as all pieces together.
             counts: elements of each rank's piece, where they differ.
-            algorithm, async_op, dtype: see the class.
+            algorithm: see the class.
+            async_op: see the class.
+            dtype: see the class.
         """
-        if out is not None and not async_op and counts is None:
-            if self._call(ALL_GATHER, x, out, None, algorithm, dtype, 0):
-                return out
+        short = out is not None and not async_op and counts is None
+        if short and self._call(ALL_GATHER, x, out, None, algorithm, dtype, 0):
+            return out
         return self._do(ALL_GATHER, x, out, None, 0, algorithm, async_op, dtype, counts=counts)
 
     def reduce_scatter(self, x: Any, out: Any = None, op: str = "sum", *,
@@ -188,20 +193,23 @@ class Communicator:
             out: one piece; in place where it is this piece of `x`.
             op: see `all_reduce`.
             counts: elements of each rank's piece, where they differ.
-            algorithm, async_op, dtype, scale: see the class and `all_reduce`.
+            algorithm: see the class.
+            async_op: see the class.
+            dtype: see the class.
+            scale: see `all_reduce`.
         """
-        if out is not None and not async_op and counts is None:
-            if self._call(REDUCE_SCATTER, x, out, op, algorithm, dtype, 0):
-                return out
+        short = out is not None and not async_op and counts is None
+        if short and self._call(REDUCE_SCATTER, x, out, op, algorithm, dtype, 0):
+            return out
         return self._do(REDUCE_SCATTER, x, out, op, 0, algorithm, async_op, dtype, scale, counts)
 
     def gather(self, x: Any, out: Any = None, root: int = 0, *,
                counts: Sequence[int] | None = None, algorithm: How = "auto",
                async_op: bool = False, dtype: str | None = None) -> Any:  # fmt: skip
         """The root gets all ranks' `x`, one after another; the others get None."""
-        if not async_op and counts is None and (out is not None or self.rank != root):
-            if self._call(GATHER, x, out, None, algorithm, dtype, root):
-                return out
+        short = not async_op and counts is None and (out is not None or self.rank != root)
+        if short and self._call(GATHER, x, out, None, algorithm, dtype, root):
+            return out
         return self._do(GATHER, x, out, None, root, algorithm, async_op, dtype, counts=counts)
 
     def scatter(self, x: Any, out: Any = None, root: int = 0, *,
@@ -211,9 +219,9 @@ class Communicator:
 
         Ranks other than the root give `out`, for their `x` may be None.
         """
-        if out is not None and not async_op and counts is None:
-            if self._call(SCATTER, x, out, None, algorithm, dtype, root):
-                return out
+        short = out is not None and not async_op and counts is None
+        if short and self._call(SCATTER, x, out, None, algorithm, dtype, root):
+            return out
         return self._do(SCATTER, x, out, None, root, algorithm, async_op, dtype, counts=counts)
 
     def all_to_all(self, x: Any, out: Any = None, *, send_counts: Sequence[int] | None = None,
@@ -224,12 +232,15 @@ class Communicator:
         Args:
             x: the pieces to send, one after another.
             out: the pieces received; may be `x`.
-            send_counts, receive_counts: elements of each piece, where they differ.
-            algorithm, async_op, dtype: see the class.
+            send_counts: elements of each piece to send, where they differ.
+            receive_counts: elements of each piece received.
+            algorithm: see the class.
+            async_op: see the class.
+            dtype: see the class.
         """
-        if out is not None and not async_op and send_counts is None:
-            if self._call(ALL_TO_ALL, x, out, None, algorithm, dtype, 0):
-                return out
+        short = out is not None and not async_op and send_counts is None
+        if short and self._call(ALL_TO_ALL, x, out, None, algorithm, dtype, 0):
+            return out
         counts = None if send_counts is None else (send_counts, receive_counts)
         return self._do(ALL_TO_ALL, x, out, None, 0, algorithm, async_op, dtype, counts=counts)
 
@@ -273,7 +284,8 @@ class Communicator:
         Collectives on such arrays need no copy into memory between the ranks.
 
         Args:
-            shape, dtype: as of `numpy.empty`.
+            shape: as of `numpy.empty`.
+            dtype: as of `numpy.empty`.
         """
         self._usable()
         return self._pool.empty(shape, np.dtype(dtype))
@@ -297,7 +309,10 @@ class Communicator:
         return Trace(self, self._recorder, events, self._in_order)
 
     def last_calls(self) -> list[LastCall]:
-        """The last 16 calls of this rank, oldest first: they are always kept, also in errors."""
+        """The last 16 calls of this rank, oldest first: they are always kept.
+
+        After an error, and from another thread while a call hangs, the last one is that call.
+        """
         return self._recorder.last_calls()
 
     def _in_order(self, do: Callable[[], Any]) -> Any:

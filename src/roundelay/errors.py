@@ -12,6 +12,8 @@ class RoundelayError(ValueError):
 class ExchangeError(RoundelayError):
     """An exchange between ranks went wrong; the communicator cannot be used any more.
 
+    `Communicator.last_calls` still tells which calls were made, and which was under way.
+
     Attributes:
         rank: whose fault it is, or -1.
     """

@@ -23,7 +23,8 @@ def in_rank_order(collective: str, ranks: int, root: int, size: int) -> Schedule
 
     Args:
         collective: all_reduce, reduce or reduce_scatter.
-        ranks, root: of the collective.
+        ranks: of the collective.
+        root: of a rooted one.
         size: bytes.
     """
     if collective == "reduce":

@@ -16,7 +16,7 @@ here, once for all sizes:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -196,5 +196,3 @@ class _State:
         self.entries[:] = [
             e._replace(after=tuple((i + (i >= at), p) for i, p in e.after)) for e in self.entries
         ]
-
-

@@ -92,8 +92,7 @@ class Planner:
         """
         # Virtual ranks go node by node, large ones first, so that algorithms of two levels find
         # their nodes.
-        if not fixed_order:
-            nodes = tuple(sorted(nodes, key=len, reverse=True))
+        nodes = tuple(sorted(nodes, key=len, reverse=True))
         self._order = np.array([r for node in nodes for r in node], np.int64)
         if in_order:
             self._order.sort()
@@ -192,8 +191,10 @@ class Planner:
     def _built(
         self, kind: str, name: str, parameters: tuple[tuple[str, Any], ...], root: int
     ) -> Planned:
-        virtual_root = int(np.flatnonzero(self._order == root)[0])
-        schedule = find(f"{kind}/{name}")(self._ranks, virtual_root, **dict(parameters))
+        algorithm = find(f"{kind}/{name}")
+        rooted = algorithm.kind.rooted
+        virtual_root = int(np.flatnonzero(self._order == root)[0]) if rooted else 0
+        schedule = algorithm(self._ranks, virtual_root, **dict(parameters))
         self._check_order(schedule)
         return self._plan(schedule, self._order)
 
@@ -251,8 +252,8 @@ class Planner:
         pairs: set[tuple[int, int]] = set()
         for r in schedule:
             some = (r.src >= self._ranks) | (r.dst >= self._ranks)
-            pairs |= {(self._real(min(a, b), order), max(a, b))
-                      for a, b in zip(r.src[some].tolist(), r.dst[some].tolist(), strict=True)}  # fmt: skip
+            for a, b in zip(r.src[some].tolist(), r.dst[some].tolist(), strict=True):
+                pairs.add((self._real(min(a, b), order), max(a, b)))
         return pairs
 
     def _real(self, participant: int, order: Array) -> int:

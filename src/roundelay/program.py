@@ -87,7 +87,7 @@ class Space(IntEnum):
 
 
 class Bounce(IntEnum):
-    """Whether what is sent is overwritten in the same step: not, if the output is the input, or yes."""
+    """Whether what is sent is overwritten in the same step."""
 
     NO, IN_PLACE, ALWAYS = range(3)
 

@@ -86,7 +86,9 @@ class Recorder:
         events: how many are kept of each; 0 while nothing is recorded.
     """
 
-    def __init__(self, rank: int, nodes: Sequence[Sequence[int]], notes: Mapping[Key, Note]) -> None:
+    def __init__(
+        self, rank: int, nodes: Sequence[Sequence[int]], notes: Mapping[Key, Note]
+    ) -> None:
         """Record nothing yet.
 
         Args:
@@ -292,4 +294,3 @@ def describe(call: Mapping[str, Any] | Any, note: Note | None) -> str:
     if int(call["slice"]) != NO_ROOT:
         text += f", root {int(call['slice'])}"
     return text if note is None else f"{text} ({note.algorithm})"
-

@@ -208,4 +208,3 @@ def scaled(array: Array, dtype: str, factor: Any) -> Array:
     made = np.empty_like(array)
     _native.reduce("premul_sum", dtype, made.data, [array.data], factor)
     return made
-

@@ -47,6 +47,13 @@ class Topology(NamedTuple):
             return "one"
         return "even" if len(set(self.nodes)) == 1 else "uneven"
 
+    @property
+    def group(self) -> int | None:
+        """Ranks of each node, where only the last may have fewer; else None."""
+        first, *others = self.nodes
+        whole = all(ranks == first for ranks in others[:-1])
+        return first if whole and self.nodes[-1] <= first else None
+
 
 class Rule(msgspec.Struct, forbid_unknown_fields=True):
     """One line of a table; see the module."""
@@ -118,7 +125,8 @@ class Table:
     ) -> tuple[str, Mapping[str, Any]]:
         """Algorithm and parameters for a call.
 
-        Parameters called `group` are the ranks of a node where the rule does not say them.
+        Parameters called `group` are the ranks of a node where the rule does not say them; a rule
+        that needs them is passed over where nodes have different numbers.
         """
         for rule in self.rules:
             if not rule.fits(collective, topology, size):
@@ -126,7 +134,9 @@ class Table:
             algorithm = find(f"{collective}/{rule.algorithm}")
             parameters = dict(rule.parameters)
             if "group" in algorithm.parameters and "group" not in parameters:
-                parameters["group"] = topology.nodes[0]
+                if topology.group is None:
+                    continue
+                parameters["group"] = topology.group
             if algorithm.fits(topology.ranks, parameters):
                 return rule.algorithm, parameters
         return default(collective, topology), {}

@@ -121,8 +121,8 @@ class Timeline:
     @classmethod
     def empty(cls, names: Sequence[str] = (), nodes: Sequence[int] = ()) -> Self:
         """A timeline without events."""
-        none = [np.empty(0, np.int64)] * len(COLUMNS)
-        return cls(*none, names=names, nodes=nodes)
+        columns: dict[str, Any] = dict.fromkeys(COLUMNS, np.empty(0, np.int64))
+        return cls(**columns, names=names, nodes=nodes)
 
     @classmethod
     def joined(cls, parts: Iterable[Timeline]) -> Timeline:

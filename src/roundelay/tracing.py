@@ -202,8 +202,9 @@ def pack(timeline: Timeline) -> bytes:
 def unpack(data: bytes) -> Timeline:
     """The timeline that `pack` got."""
     p = msgspec.msgpack.decode(data, type=_Packed)
-    columns = [np.frombuffer(column, np.int64) for column in p.columns]
-    return Timeline(*columns, calls=p.calls, names=p.names, nodes=p.nodes, acts=p.acts,
+    arrays = [np.frombuffer(column, np.int64) for column in p.columns]
+    columns: dict[str, Any] = dict(zip(COLUMNS, arrays, strict=True))
+    return Timeline(**columns, calls=p.calls, names=p.names, nodes=p.nodes, acts=p.acts,
                     lost=p.lost)  # fmt: skip
 
 

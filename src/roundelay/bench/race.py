@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from importlib.util import find_spec
 from typing import Final
 
@@ -25,11 +25,12 @@ class NotBuilt(RoundelayError):
 
 def race(
     collective: str, algorithms: Sequence[str], ranks: int, sizes: Sequence[int], seconds: float
-) -> Iterator[tuple[Point, Figure]]:
-    """Time algorithms in place, on float32, between processes of this machine.
+) -> Generator[tuple[Point, Figure], None, None]:
+    """Time algorithms in their usual form, on float32, between processes of this machine.
 
     Args:
-        collective, algorithms: names.
+        collective: its name.
+        algorithms: their names.
         ranks: how many processes.
         sizes: bytes.
         seconds: for the calls of one algorithm at one size, if three calls fit.
@@ -59,7 +60,7 @@ def race(
 
 
 def _figure(job: Job, point: Point, request: Request) -> Figure:
-    runner = Contestant(job, in_place=True, ours=True)
+    runner = Contestant(job, in_place=point.usually_in_place, ours=True)
     refused = runner.prepare(point, request, check=True)
     if refused:
         raise RoundelayError(f"{point.collective}/{point.algorithm}: {refused}")

@@ -20,6 +20,7 @@ COMMANDS: Final = (
     "verify",
     "cost",
     "bench",
+    "tune",
     "launch",
     "export",
     "completion",

@@ -40,9 +40,9 @@ class TraceEvent(msgspec.Struct, omit_defaults=True):
 
     name: str
     ph: str
-    pid: int = 0
-    tid: int = 0
-    ts: float = 0.0
+    pid: int
+    tid: int
+    ts: float
     dur: float | None = None
     cat: str = ""
     id: int | None = None
@@ -75,10 +75,10 @@ def write_chrome(timeline: Timeline) -> bytes:
 
 def _names(timeline: Timeline) -> Iterator[TraceEvent]:
     for node in dict.fromkeys(timeline.nodes):
-        yield TraceEvent("process_name", "M", node, args={"name": f"node {node}"})
+        yield TraceEvent("process_name", "M", node, 0, 0.0, args={"name": f"node {node}"})
     for p, (name, node) in enumerate(zip(timeline.names, timeline.nodes, strict=True)):
-        yield TraceEvent("thread_name", "M", node, p, args={"name": name})
-        yield TraceEvent("thread_sort_index", "M", node, p, args={"sort_index": p})
+        yield TraceEvent("thread_name", "M", node, p, 0.0, args={"name": name})
+        yield TraceEvent("thread_sort_index", "M", node, p, 0.0, args={"sort_index": p})
 
 
 def _slices(timeline: Timeline) -> Iterator[TraceEvent]:
@@ -151,10 +151,11 @@ def _timeline(file: TraceFile, lost: int) -> Timeline:
         if what == What.CALL:
             calls[args.call] = e.name
         rows.append(_row(e, what, args, acts))
-    columns = np.array(rows, np.int64).reshape(-1, len(COLUMNS)).T
+    table = np.array(rows, np.int64).reshape(-1, len(COLUMNS)).T
+    columns: dict[str, Any] = dict(zip(COLUMNS, table, strict=True))
     found = [names[p] for p in sorted(names)]
     return Timeline(
-        *columns, calls=calls, names=[name for name, _ in found],
+        **columns, calls=calls, names=[name for name, _ in found],
         nodes=[node for _, node in found], acts=list(acts), lost=lost,
     )  # fmt: skip
 

@@ -99,7 +99,7 @@ class Group:
             for p in own
         }  # fmt: skip
         exchange(b"")
-        for p, endpoint in self.endpoints.items():
+        for endpoint in self.endpoints.values():
             for other in near:
                 endpoint.meet(other, near.index(other))
         may = [c == b"y" for c in exchange(b"y" if self._may_attach(cards, near) else b"n")]
