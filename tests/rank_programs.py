@@ -348,6 +348,21 @@ def one_stays_away(comm):
         print(f"{type(error).__name__} {error.rank} {time.time()} {error}")
 
 
+def leaves(comm):
+    """A rank that closes its communicator while others still wait for it."""
+    comm.all_reduce(np.ones(9))
+    if comm.rank == 1:
+        comm.close()
+        return
+    begun = time.perf_counter()
+    try:
+        while True:
+            comm.all_reduce(np.ones(9))
+    except rl.PeerLost as error:
+        assert error.rank == 1
+    assert time.perf_counter() - begun < 1
+
+
 def forked(comm):
     """A child of fork may neither use nor close its parent's communicator."""
     import os
@@ -451,3 +466,37 @@ def a_late_rank(comm, seconds):
     for out in outs:
         comm.all_to_all(x, out)
         assert (out == np.repeat(np.arange(n), 500_000)).all()
+
+
+def torch_tensors(comm):
+    """torch's tensors of all its types, strided ones too; results are tensors."""
+    import torch
+
+    n, me = comm.ranks, comm.rank
+    total = n * (n - 1) // 2
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64,
+                  torch.uint8, torch.complex64):  # fmt: skip
+        x = torch.full((3, 5), me + 1).to(dtype)
+        assert comm.all_reduce(x) is x
+        assert bool((x == torch.full((3, 5), total + n).to(dtype)).all()), dtype
+        got = comm.all_gather(torch.full((2,), me).to(dtype))
+        assert isinstance(got, torch.Tensor)
+        assert got.dtype == dtype
+        assert got.real.to(torch.int64).tolist() == [r for r in range(n) for _ in range(2)]
+    for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+        x = torch.ones(64).to(dtype)
+        comm.all_reduce(x)
+        assert bool((x.to(torch.float32) == n).all())
+    x = torch.arange(24.0).reshape(4, 6).t()
+    comm.all_reduce(x)
+    assert bool((x == torch.arange(24.0).reshape(4, 6).t() * n).all())
+    x = torch.ones(5, requires_grad=True)
+    out = torch.empty(5)
+    comm.all_reduce(x, out)
+    assert out.tolist() == [n] * 5
+
+
+def little_memory(comm):
+    """The shared memory that there is does."""
+    assert comm._group.arena < 4 << 20
+    every_algorithm(comm, (3, 70_001), helpers=False)

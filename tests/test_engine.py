@@ -6,15 +6,16 @@ Ranks of one node share memory. Where ROUNDELAY_NODE names different nodes they 
 import os
 import signal
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("roundelay._native", reason="the native core is not built")
 
-from ranks import finish, run, start
+from ranks import HERE, finish, run, start
 
-NODES = [None, "ab", "aab", "abab", "abcd", "aabbcc"]
+PATH = os.environ.get("PYTHONPATH", "")
 
 
 def ident(value):
@@ -62,6 +63,20 @@ def test_settings(settings, nodes):
 @pytest.mark.timeout(600)
 def test_more_than_two_to_the_31_elements():
     run("huge", 2, timeout=590)
+
+
+@pytest.mark.skipif(not find_spec("torch"), reason="torch is not installed")
+@pytest.mark.parametrize("nodes", [None, "ab"], ids=ident)
+def test_torch_tensors(nodes):
+    run("torch_tensors", 2, nodes=nodes)
+
+
+def test_little_shared_memory_is_used_and_said(tmp_path):
+    """A limit on the size of files stands for a container that has little memory."""
+    limit = tmp_path / "sitecustomize.py"
+    limit.write_text("import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20,) * 2)\n")
+    said = run("little_memory", 3, environ={"PYTHONPATH": f"{tmp_path}:{HERE}:{PATH}"})
+    assert "of shared memory" in said[0]
 
 
 def errors(processes, timeout=30):
@@ -120,6 +135,11 @@ def test_a_rank_that_never_comes_is_named():
     processes = start("one_stays_away", 3)
     for kind, rank, _, text in errors(processes):
         assert (kind, rank) == ("TooLate", "1") or "has ended" in text or "closed" in text, text
+
+
+@pytest.mark.parametrize("nodes", [None, "aba"], ids=ident)
+def test_a_rank_that_leaves_is_named(nodes):
+    run("leaves", 3, nodes=nodes)
 
 
 def test_a_forked_child_is_refused():

@@ -177,6 +177,7 @@ class Endpoint {
 
     void check_others();
     void check_alive(int participant);
+    bool has_left(int participant) const;
     void hear(Run& run);
     void compare(Run& run);
     void note(const Failure& failure);

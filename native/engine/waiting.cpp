@@ -58,6 +58,7 @@ void Endpoint::await_long(Run& run, const std::function<bool()>& ready, int part
         if (time >= alive_next) {
             alive_next = time + kAliveEvery;
             check_alive(-1);
+            if (participant >= 0 && has_left(participant) && !ready()) lost(participant);
             if (time - begun > run.patience_ns) too_late(run, participant);
         }
         if (time >= compare_next) {
@@ -159,6 +160,16 @@ void Endpoint::check_alive(int participant) {
         pollfd on{peer->pidfd, POLLIN, 0};
         if (peer->pidfd >= 0 && poll(&on, 1, 0) == 1) lost(peer->participant);
     }
+}
+
+// Whether a participant has said farewell: nothing more will come from it.
+bool Endpoint::has_left(int participant) const {
+    const Mapped* peer = routes_[static_cast<std::size_t>(participant)].mapped;
+    if (peer != nullptr) return peer->page->state.load() == static_cast<std::uint32_t>(State::closed);
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        if (link_participants_[i] == participant) return left_[i];
+    }
+    return false;
 }
 
 // Remembers a failure and tells all others of it.

@@ -54,6 +54,7 @@ class Planned(NamedTuple):
         numbers: [participant of this process], its plan as the engine reads it.
         peers: ranks that this one exchanges messages with.
         pairs: participants that exchange messages, one of each pair being a helper.
+        identity: equal where the schedules are.
     """
 
     schedule: Schedule
@@ -62,6 +63,7 @@ class Planned(NamedTuple):
     numbers: Mapping[int, Array]
     peers: tuple[int, ...]
     pairs: tuple[tuple[int, int], ...]
+    identity: str
 
 
 class Planner:
@@ -245,6 +247,7 @@ class Planner:
         return Planned(
             schedule, order, team, {p: n[0] for p, n in numbers.items()},
             tuple(sorted(peers - {self._rank})), tuple(sorted(self._pairs(schedule, order))),
+            identity(schedule),
         )  # fmt: skip
 
     def _pairs(self, schedule: Schedule, order: Array) -> set[tuple[int, int]]:
@@ -313,7 +316,7 @@ class Planner:
         pieces = schedule.chunks // kind.piece_count(schedule.size)
         chunk = -(-self._largest(request, found) // pieces) * item
         cut = slicing(schedule, chunk, len(self._topology.nodes), group.arena, group.attach)
-        name = f"{schedule.name}{sorted(schedule.params.items())}{schedule.chunks}{cut}"
+        name = f"{planned.identity}{cut}"
         return {
             **cut._asdict(),
             "streamed": self._streamed(request, found),
@@ -357,6 +360,18 @@ def run(team: Team, rank: int, tasks: Mapping[int, Any], x: Any, y: Any, in_plac
     team.group.endpoints[rank].run(tasks[rank], x, y, in_place)
     for handle in pending:
         handle.wait()
+
+
+def identity(schedule: Schedule) -> str:
+    """What ranks compare: name and parameters, or for a schedule without a name its moves."""
+    text = f"{schedule.name}{sorted(schedule.params.items())}{schedule.chunks}"
+    if schedule.name:
+        return text
+    total = 0
+    for r in schedule:
+        for part in (r.src, r.dst, r.chunk, np.atleast_1d(r.op), np.atleast_1d(r.count)):
+            total = crc32(np.asarray(part, np.int64).tobytes(), total)
+    return f"{text}{total}"
 
 
 def item_size(dtype: str) -> int:

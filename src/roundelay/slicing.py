@@ -51,13 +51,13 @@ def slicing(schedule: Schedule, chunk: int, nodes: int, arena: int, attach: bool
         return Slicing(1, 0, min(ATTACH_FROM, arena // (2 * schedule.ranks)))
     counted = cost(schedule, chunk * schedule.chunks, with_depth=False)
     sent = max(int(counted.bytes_sent_max), int(counted.helper_bytes_max or 0))
-    # Whatever all stages of a slice show must fit twice: readers lag behind by one.
-    slices = max(1, ceil(largest / SLICE), ceil(2 * sent / arena))
-    slices = min(slices, MOST_SLICES)
-    if slices == 1:
-        return Slicing(1, 0, NEVER)
     lag = 1 if nodes == 1 else 3
-    return Slicing(slices, lag if schedule.steps * lag <= STREAM_LIMIT else 0, NEVER)
+    lag = lag if schedule.steps * lag <= STREAM_LIMIT else 0
+    # What all stages show in a slice must fit for the slices that are not yet taken, for this one,
+    # and for what is left free where a message does not fit before the arena's end.
+    slices = max(1, ceil(largest / SLICE), ceil((lag + 3) * sent / arena))
+    slices = min(slices, MOST_SLICES)
+    return Slicing(slices, lag if slices > 1 else 0, NEVER)
 
 
 def _lone_readers(schedule: Schedule) -> bool:

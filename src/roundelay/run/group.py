@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
@@ -20,6 +21,8 @@ ARENA: Final = 4 << 20
 """
 CONNECTIONS: Final = 2
 """TCP connections for data with each peer of another node; ROUNDELAY_CONNECTIONS is another."""
+
+LOG: Final = logging.getLogger("roundelay")
 
 Exchange = Callable[[bytes], list[bytes]]
 """What every rank brings, in rank order."""
@@ -79,7 +82,15 @@ class Group:
         near = [p for p, host in enumerate(hosts) if node_of[host] == node_of[me]]
         self._near = near
         leader = next(r for r in range(len(ranks)) if node_of[r] == node_of[me])
-        node = Node.make(len(near), _number("ROUNDELAY_ARENA", ARENA)) if leader == me else None
+        asked = _number("ROUNDELAY_ARENA", ARENA)
+        node = Node.make(len(near), asked) if leader == me else None
+        if node and node.arena < asked:
+            LOG.warning(
+                "there are %s bytes of shared memory for each rank's messages, not %s; large "
+                "exchanges are slower. Give the job more memory",
+                f"{node.arena:,}",
+                f"{asked:,}",
+            )
         mine = _Card(os.getpid(), node.fd if node else -1, own_address(), boot_identity(),
                      sorted(os.sched_getaffinity(0)))  # fmt: skip
         cards = [msgspec.msgpack.decode(c, type=_Card)
