@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
 from zlib import crc32
 
 import numpy as np
@@ -16,15 +16,13 @@ from .arrays import Array, give_back
 from .errors import RoundelayError
 from .fixed_order import in_rank_order
 from .layout import layout
-from .plan import plan
-from .program import Plan
 from .recorder import Note, Notes
 from .requests import COLLECTIVES, OPS, Memory, Request, memory, scaled
 from .run.group import Group
-from .run.handles import Worker
 from .schedule import Schedule
 from .selection import Table, Topology
 from .slicing import slicing
+from .team import Planned, Teams, run
 from .verify import verify
 
 STREAM_FROM: Final = 8 << 20
@@ -32,38 +30,6 @@ STREAM_FROM: Final = 8 << 20
 NO_ROOT: Final = 2**32 - 1
 NO_OP: Final = 255
 _ITEM: Final = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
-
-
-class Team(NamedTuple):
-    """Who works on a schedule: the communicator's own group, or one with helpers.
-
-    Attributes:
-        group: its participants.
-        workers: a thread for each helper in this process.
-    """
-
-    group: Group
-    workers: Mapping[int, Worker]
-
-
-class Planned(NamedTuple):
-    """A schedule over the ranks, in some order, and what this process does for it.
-
-    Attributes:
-        order: [rank of the schedule], the real rank that plays it.
-        numbers: [participant of this process], its plan as the engine reads it.
-        peers: ranks that this one exchanges messages with.
-        pairs: participants that exchange messages, one of each pair being a helper.
-        identity: equal where the schedules are.
-    """
-
-    schedule: Schedule
-    order: Array
-    team: Team
-    numbers: Mapping[int, Array]
-    peers: tuple[int, ...]
-    pairs: tuple[tuple[int, int], ...]
-    identity: str
 
 
 class Planner:
@@ -100,9 +66,8 @@ class Planner:
             self._order.sort()
         self._rank, self._ranks = rank, len(self._order)
         self._topology = Topology(self._ranks, tuple(map(len, nodes)))
-        self._team, self._grow = Team(group, {}), grow
+        self._teams = Teams(rank, self._ranks, group, grow)
         self.notes = Notes()
-        self._teams: dict[tuple[int, ...], Team] = {}
         self._table, self._fixed_order = table, in_order
         self._build = lru_cache(maxsize=256)(self._built)
         self._build_ordered = lru_cache(maxsize=256)(self._ordered)
@@ -119,7 +84,7 @@ class Planner:
         found = memory(request, self._rank, self._ranks)
         x = None if found.input is None else found.input.array
         y = None if found.output is None else found.output.array
-        endpoint = self._team.group.endpoints[self._rank]
+        endpoint = self._teams.plain.group.endpoints[self._rank]
         dtype = sys.intern(found.dtype)
         short = found.own and request.counts is None and request.op != "premul_sum"
         key = (request.collective, x, y, request.op, request.algorithm)
@@ -198,11 +163,11 @@ class Planner:
         virtual_root = int(np.flatnonzero(self._order == root)[0]) if rooted else 0
         schedule = algorithm(self._ranks, virtual_root, **dict(parameters))
         self._check_order(schedule)
-        return self._plan(schedule, self._order)
+        return self._teams.plan(schedule, self._order)
 
     def _ordered(self, kind: str, root: int, small: bool) -> Planned:
         size = 0 if small else fixed_order.SMALL + 1
-        return self._plan(in_rank_order(kind, self._ranks, root, size), self._order)
+        return self._teams.plan(in_rank_order(kind, self._ranks, root, size), self._order)
 
     def _users(self, schedule: Schedule, request: Request) -> Planned:
         """A schedule of the user's own."""
@@ -221,76 +186,12 @@ class Planner:
             if not verdict:
                 raise RoundelayError(f"the schedule is not right: {verdict}")
             self._check_order(schedule)
-            kept = self._own[id(schedule)] = self._plan(schedule, np.arange(self._ranks))
+            kept = self._own[id(schedule)] = self._teams.plan(schedule, np.arange(self._ranks))
         return kept
 
     def _check_order(self, schedule: Schedule) -> None:
         if self._fixed_order and schedule.kind.sums and self._ranks > 1:
             fixed_order.check(schedule, verify(schedule).summation)
-
-    def _plan(self, schedule: Schedule, order: Array) -> Planned:
-        hosts = self._hosts(schedule, order)
-        team = self._team
-        if schedule.helpers:
-            if hosts not in self._teams:
-                group = self._grow([*range(self._ranks), *hosts])
-                names = [p for p in group.endpoints if p >= self._ranks]
-                workers = {p: Worker(f"roundelay-switch-{p}") for p in names}
-                self._teams[hosts] = Team(group, workers)
-            team = self._teams[hosts]
-        virtual = np.argsort(order)
-        numbers = {}
-        for p in team.group.endpoints:
-            made = plan(schedule, int(virtual[p]) if p < self._ranks else p)
-            numbers[p] = self._numbers(made, order)
-        peers = {p for e in numbers[self._rank][1] for p in e if 0 <= p < self._ranks}
-        return Planned(
-            schedule, order, team, {p: n[0] for p, n in numbers.items()},
-            tuple(sorted(peers - {self._rank})), tuple(sorted(self._pairs(schedule, order))),
-            identity(schedule),
-        )  # fmt: skip
-
-    def _pairs(self, schedule: Schedule, order: Array) -> set[tuple[int, int]]:
-        """Participants that exchange messages, one of each pair being a helper."""
-        pairs: set[tuple[int, int]] = set()
-        for r in schedule:
-            some = (r.src >= self._ranks) | (r.dst >= self._ranks)
-            for a, b in zip(r.src[some].tolist(), r.dst[some].tolist(), strict=True):
-                pairs.add((self._real(min(a, b), order), max(a, b)))
-        return pairs
-
-    def _real(self, participant: int, order: Array) -> int:
-        return int(order[participant]) if 0 <= participant < self._ranks else participant
-
-    def _hosts(self, schedule: Schedule, order: Array) -> tuple[int, ...]:
-        """The lowest rank below each helper: there it lives."""
-        n = self._ranks
-        below = np.full(n + schedule.helpers, n, np.int64)
-        below[:n] = order
-        while schedule.helpers and (below == n).any():
-            before = below.copy()
-            for r in schedule:
-                for up, down in ((r.dst, r.src), (r.src, r.dst)):
-                    to_helper = up >= n
-                    np.minimum.at(below, up[to_helper], before[down[to_helper]])
-            if (below == before).all():
-                raise RoundelayError("a helper of the schedule exchanges with no rank at all")
-        return tuple(below[n:].tolist())
-
-    def _numbers(self, made: Plan, order: Array) -> tuple[Array, list[list[int]]]:
-        """A plan as the engine reads it, and the peers of each entry."""
-        flat = [made.chunks, made.steps, len(made.entries)]
-        everyone = []
-        for e in made.entries:
-            peers = [self._real(p, order) for p in e.peers]
-            everyone.append(peers)
-            flat += [e.send, e.bounce, e.step, len(peers), *peers, len(e.segments)]
-            for s in e.segments:
-                flat += s
-            flat.append(len(e.after))
-            for entry, only_in_place in e.after:
-                flat += [entry, only_in_place]
-        return np.array(flat, np.int64), everyone
 
     def _tasks(self, request: Request, found: Memory, planned: Planned) -> dict[int, Any]:
         options = self._options(request, found, planned)
@@ -345,33 +246,7 @@ class Planner:
 
     def close(self) -> None:
         """Ends the helpers."""
-        for team in self._teams.values():
-            for worker in team.workers.values():
-                worker.close()
-            team.group.close()
-
-
-def run(team: Team, rank: int, tasks: Mapping[int, Any], x: Any, y: Any, in_place: bool) -> None:
-    """Have all participants of this process do their tasks, and wait for them."""
-    pending = [
-        worker.submit(partial(team.group.endpoints[p].run, tasks[p], None, None, False))
-        for p, worker in team.workers.items()
-    ]
-    team.group.endpoints[rank].run(tasks[rank], x, y, in_place)
-    for handle in pending:
-        handle.wait()
-
-
-def identity(schedule: Schedule) -> str:
-    """What ranks compare: name and parameters, or for a schedule without a name its moves."""
-    text = f"{schedule.name}{sorted(schedule.params.items())}{schedule.chunks}"
-    if schedule.name:
-        return text
-    total = 0
-    for r in schedule:
-        for part in (r.src, r.dst, r.chunk, np.atleast_1d(r.op), np.atleast_1d(r.count)):
-            total = crc32(np.asarray(part, np.int64).tobytes(), total)
-    return f"{text}{total}"
+        self._teams.close()
 
 
 def item_size(dtype: str) -> int:
