@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -166,7 +167,7 @@ std::int32_t value(const Operation& op, int rank, std::int64_t i) {
 std::int32_t expected(const Operation& op, int me, int n, std::int64_t i) {
     const std::int64_t size = op.size;
     if (op.kind == Kind::shown_twice) {
-        if (me == 2 || (me == 0) == (i >= size / 2)) return value(op, 0, i);
+        if (me == 2 || i >= size / 2) return value(op, 0, i);
         return value(op, 0, i) + value(op, 1, i);
     }
     if (is_all_reduce(op.kind)) {
@@ -294,7 +295,7 @@ int main_of(int count, char** arguments) {
     };
     const auto operations = static_cast<std::uint64_t>(number(1, 300));
     const auto seed = static_cast<std::uint32_t>(number(2, 1));
-    for (const char* nodes : {"a", "aa", "aaaa", "abab", "aab"}) {
+    for (const char* nodes : {"aa", "aaaa", "abab", "aab"}) {
         random_operations(nodes, operations, seed);
     }
     over_itself();
