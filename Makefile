@@ -22,6 +22,7 @@ test:
 bench:
 	$(PYTHON) benchmarks/schedule.py
 	$(PYTHON) benchmarks/reduce.py
+	$(PYTHON) benchmarks/hosts.py
 
 soak:
 	$(PYTHON) -m pytest --soak

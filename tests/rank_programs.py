@@ -295,7 +295,7 @@ def again(comm, x):
     try:
         comm.all_reduce(x)
     except rl.RoundelayError:
-        assert time.perf_counter() - begun < 0.1
+        assert time.perf_counter() - begun < 0.5
     else:
         raise AssertionError("a broken communicator went on")
 
