@@ -61,6 +61,7 @@ def test_the_shipped_table_has_an_algorithm_for_every_call(topology, size):
         ('[[rule]]\ncollective = "x"\nalgorithm = "ring"', "unknown"),
         ('[[rule]]\ncollective = "all_reduce"\nalgorithm = "ring"\nbelow = "many"', "size"),
         ("[[rule]]\nwrong = 1", "wrong"),
+        ('[[rule]]\ncollective = "all_reduce"\nalgorithm = "ring"\nlimit = 5', "limit"),
         ("not toml", "a table:"),
     ],
 )
@@ -81,7 +82,7 @@ def test_rules_from_measured_times_choose_what_won():
     winners = [row(2, 8, "one_shot"), row(2, 4096, "one_shot"), row(2, 1 << 20, "two_shot"),
                row(8, 8, "one_shot"), row(8, 4096, "ring"), row(8, 1 << 20, "ring")]  # fmt: skip
     made = rules(winners)
-    assert made[0] == Rule("all_reduce", "one_shot", "one", (1, 5), "65536 B")
+    assert made[0] == Rule("all_reduce", "one_shot", "one", (2, 5), "65536 B")
     made = Table.read(write(winners, Table.load(), "here"), "made")
     assert made.measured == "here"
     for w in winners:
@@ -91,6 +92,9 @@ def test_rules_from_measured_times_choose_what_won():
         for size in (8, 1 << 20):
             before = Table.load().choose("all_reduce", topology, size)
             assert made.choose("all_reduce", topology, size) == before
+    for ranks in (1, 9, 64):
+        few = Topology(ranks, (ranks,))
+        assert made.choose("all_reduce", few, 4096) == Table.load().choose("all_reduce", few, 4096)
     assert made.choose("broadcast", ONE, 8) == Table.load().choose("broadcast", ONE, 8)
 
 

@@ -48,6 +48,8 @@ def flat(x: Any, what: str, dtype: str | None = None) -> Flat:
     """
     array, name = _numpy(x, what)
     if dtype is not None:
+        if not isinstance(dtype, str):
+            raise RoundelayError(f"dtype = {dtype!r}; expected a name, such as 'bfloat16'")
         carrier = CARRIERS.get(dtype, dtype)
         if name not in (dtype, carrier):
             raise RoundelayError(
@@ -59,7 +61,10 @@ def flat(x: Any, what: str, dtype: str | None = None) -> Flat:
             f"{what} is of {name}; expected one of {', '.join(sorted(NAMES | CARRIERS.keys()))}"
         )
     copied = not array.flags.c_contiguous
-    return Flat(np.ascontiguousarray(array).reshape(-1), name, copied)
+    row = np.ascontiguousarray(array).reshape(-1)
+    if copied and not array.flags.writeable:
+        row.flags.writeable = False  # it could not be written back
+    return Flat(row, name, copied)
 
 
 def give_back(result: Flat, x: Any, what: str) -> None:

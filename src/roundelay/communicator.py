@@ -330,7 +330,11 @@ class Communicator:
             fixed_order: see `init`; without it, as here.
         """
         self._usable()
-        mine = np.array([color, self.rank if key is None else key], np.int64)
+        key = self.rank if key is None else key
+        for name, number in (("color", color), ("key", key)):
+            if not isinstance(number, int | np.integer) or not -(2**63) <= number < 2**63:
+                raise RoundelayError(f"{name} = {number!r}; expected a whole number of 64 bits")
+        mine = np.array([color, key], np.int64)
         every = self.all_gather(mine).reshape(self.ranks, 2)
         self._splits += 1
         same = [r for r in range(self.ranks) if every[r, 0] == color]
@@ -370,6 +374,7 @@ class Communicator:
         if self._closed:
             return
         self._closed = True
+        self._call = _never
         _OPEN.discard(self)
         if self._worker is not None:
             self._worker.close()
@@ -413,7 +418,7 @@ class _Among:
 
 
 def _never(*_: Any) -> bool:
-    """The short way, while a worker thread does the calls in order."""
+    """No short way: a worker thread does the calls in order, or the communicator is closed."""
     return False
 
 

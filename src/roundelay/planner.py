@@ -27,6 +27,8 @@ from .verify import verify
 
 STREAM_FROM: Final = 8 << 20
 """Bytes of a result from which it is written past the cache, where nothing of it is read again."""
+MOST_OWN: Final = 64
+"""Schedules of the user's own whose plans are kept."""
 NO_ROOT: Final = 2**32 - 1
 NO_OP: Final = 255
 _ITEM: Final = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
@@ -72,7 +74,7 @@ class Planner:
         self._build = lru_cache(maxsize=256)(self._built)
         self._build_ordered = lru_cache(maxsize=256)(self._ordered)
         self._own: dict[int, Planned] = {}
-        self._met: set[int] = set()
+        self._met: set[str] = set()
 
     def perform(self, request: Request) -> Any:
         """Make the call.
@@ -132,7 +134,7 @@ class Planner:
         call = Request(COLLECTIVES.index("barrier"), nothing, nothing, None, 0, "auto", None, None,
                        None)  # fmt: skip
         self._first = self._choose(call, memory(call, self._rank, self._ranks))
-        self._met.add(id(self._first))
+        self._met.add(self._first.identity)
         self._first.team.group.connect(self._rank, self._first.peers)
 
     def _connect(self, planned: Planned, request: Request, found: Memory) -> None:
@@ -141,7 +143,7 @@ class Planner:
         Ranks that were asked for different things would wait for connections in vain, so they
         first go through a barrier in the name of this call.
         """
-        if id(planned) in self._met or len(self._topology.nodes) == 1:
+        if planned.identity in self._met or len(self._topology.nodes) == 1:
             return
         call = self._options(request, found, planned)
         task = self._task(self._first, self._rank, np.zeros(self._ranks, np.int64), found.dtype,
@@ -149,7 +151,7 @@ class Planner:
         run(self._first.team, self._rank, {self._rank: task}, None, None, False)
         planned.team.group.connect_helpers(planned.pairs)
         planned.team.group.connect(self._rank, planned.peers)
-        self._met.add(id(planned))
+        self._met.add(planned.identity)
 
     def _size(self, found: Memory, volume: int | str) -> int:
         elements = found.counts[self._rank].sum() if volume == "n" else found.counts.sum()
@@ -186,6 +188,8 @@ class Planner:
             if not verdict:
                 raise RoundelayError(f"the schedule is not right: {verdict}")
             self._check_order(schedule)
+            if len(self._own) == MOST_OWN:
+                self._own.clear()
             kept = self._own[id(schedule)] = self._teams.plan(schedule, np.arange(self._ranks))
         return kept
 

@@ -194,8 +194,10 @@ def _overlap(
 
 def _check_op(request: Request, dtype: str) -> None:
     """Ask the kernels whether there is such an operation on such a type."""
-    if request.op is None:
+    if not request.kind.sums:
         return
+    if not isinstance(request.op, str):
+        raise RoundelayError(f"op = {request.op!r}; expected one of {', '.join(OPS)}")
     if request.scale is not None and request.op != "premul_sum":
         raise RoundelayError(f"op {request.op!r} takes no scale; only 'premul_sum' does")
     nothing = bytearray()

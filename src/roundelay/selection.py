@@ -66,9 +66,11 @@ class Rule(msgspec.Struct, forbid_unknown_fields=True):
     parameters: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
-        self.limit = parse_size(self.below) if self.below else None
+        self.limit()
 
-    limit: int | None = None
+    def limit(self) -> int | None:
+        """Bytes that it is below of, or None."""
+        return parse_size(self.below) if self.below else None
 
     def fits(self, collective: str, topology: Topology, size: int) -> bool:
         """Whether it is for this call."""
@@ -76,7 +78,7 @@ class Rule(msgspec.Struct, forbid_unknown_fields=True):
             self.collective == collective
             and self.nodes in ("", topology.kind)
             and self.ranks[0] <= topology.ranks <= self.ranks[1]
-            and (self.limit is None or size < self.limit)
+            and ((limit := self.limit()) is None or size < limit)
         )
 
 
@@ -117,6 +119,8 @@ class Table:
                     f"cannot read the table {path}: {error.strerror}; write one with "
                     "`roundelay tune`, or unset ROUNDELAY_TABLE"
                 ) from None
+            except UnicodeDecodeError as error:
+                raise RoundelayError(f"{path} is no table, for it is no text: {error}") from None
         text = resources.files(__package__).joinpath("tables", SHIPPED).read_text("utf-8")
         return cls.read(text, SHIPPED)
 

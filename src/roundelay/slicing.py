@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from .collectives import Ints
 from .cost import cost
+from .rounds import Round
 from .schedule import Schedule
 
 SLICE: Final = 128 << 10
@@ -46,7 +47,7 @@ def slicing(schedule: Schedule, chunk: int, nodes: int, arena: int, attach: bool
     """
     rounds = list(schedule)
     largest = chunk * max((_most(r.count) * r.unit for r in rounds), default=0)
-    if attach and nodes == 1 and largest >= ATTACH_FROM and _lone_readers(schedule):
+    if attach and nodes == 1 and largest >= ATTACH_FROM and _attaches(schedule, rounds):
         # What is smaller, where pieces are uneven, must fit into the arena all at once.
         return Slicing(1, 0, min(ATTACH_FROM, arena // (2 * schedule.ranks)))
     counted = cost(schedule, chunk * schedule.chunks, with_depth=False)
@@ -60,10 +61,14 @@ def slicing(schedule: Schedule, chunk: int, nodes: int, arena: int, attach: bool
     return Slicing(slices, lag if slices > 1 else 0, NEVER)
 
 
-def _lone_readers(schedule: Schedule) -> bool:
-    """Whether every message is copied, by one reader, while its sender has copying of its own."""
+def _attaches(schedule: Schedule, rounds: list[Round]) -> bool:
+    """Whether every message is one chunk, copied by one reader, its sender being busy as well.
+
+    One chunk is one stretch of memory; others would have to go through the arena in one piece.
+    """
     busy = ("all_to_all", "scatter") if schedule.ranks > 2 else ("all_to_all", "all_gather")
-    return schedule.collective in busy and not schedule.helpers
+    single = all(_most(r.count) == 1 and r.unit == 1 for r in rounds)
+    return schedule.collective in busy and single and not schedule.helpers
 
 
 def _most(count: int | Ints) -> int:

@@ -149,7 +149,7 @@ def run(team: Team, rank: int, tasks: Mapping[int, Any], x: Any, y: Any, in_plac
 
 def identity(schedule: Schedule) -> str:
     """What ranks compare: name and parameters, or for a schedule without a name its moves."""
-    text = f"{schedule.name}{sorted(schedule.params.items())}{schedule.chunks}"
+    text = f"{schedule!r}{schedule.root}"
     if schedule.name:
         return text
     total = 0

@@ -92,13 +92,13 @@ def _winner(row: Mapping[str, float], before: str) -> str:
 
 
 def rules(winners: Sequence[Winner]) -> list[Rule]:
-    """Rules of one node, from the winners."""
+    """Rules of one node, from the winners, for the ranks measured and those in between."""
     made = []
     for collective in dict.fromkeys(w.collective for w in winners):
         measured = sorted({w.ranks for w in winners if w.collective == collective})
         for i, n in enumerate(measured):
-            least = 1 if i == 0 else (measured[i - 1] + n) // 2 + 1
-            most = 2**31 if i == len(measured) - 1 else (n + measured[i + 1]) // 2
+            least = n if i == 0 else (measured[i - 1] + n) // 2 + 1
+            most = n if i == len(measured) - 1 else (n + measured[i + 1]) // 2
             row = [w for w in winners if (w.collective, w.ranks) == (collective, n)]
             made += [
                 Rule(collective, span.algorithm, "one", (least, most),
@@ -122,12 +122,10 @@ def _spans(row: Sequence[Winner]) -> list[_Span]:
 def write(winners: Sequence[Winner], before: Table, measured: str) -> str:
     """A table in TOML: what was measured, then the rules of the table before for the rest."""
     fresh = rules(winners)
-    done = {rule.collective for rule in fresh}
-    kept = [r for r in before.rules if not (r.nodes == "one" and r.collective in done)]
     lines = [
         "# Which algorithm when; the first rule that fits is taken. Made by `roundelay tune`.",
         f"measured = {_quoted(measured)}",
-        *(_rule(rule) for rule in (*fresh, *kept)),
+        *(_rule(rule) for rule in (*fresh, *before.rules)),
     ]
     text = "\n\n".join(lines) + "\n"
     Table.read(text, "the table just made")

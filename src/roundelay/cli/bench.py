@@ -107,7 +107,7 @@ def _op(text: str) -> str:
 @click.option("-d", "dtype", type=Checked("TYPE", _dtype), default="float32",
               help="type of the elements (default float32)")  # fmt: skip
 @click.option("-o", "op", type=Checked("OP", _op), default="sum",
-              help="operation: sum, prod, min, max, avg (default sum)")  # fmt: skip
+              help="operation: sum, product, min, max, avg (default sum)")  # fmt: skip
 @click.option("-r", "--root", type=Checked("RANK", _whole(0)), default="0",
               help="the root of a rooted collective (default 0)")  # fmt: skip
 @click.option("-c", "checks", type=Checked("COUNT", _whole(0)), default="1",

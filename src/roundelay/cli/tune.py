@@ -72,7 +72,7 @@ def command(
     output.write_text(write(winners, before, measured), "utf-8")
     emit([_entry(w) for w in winners], as_json, lambda: _table(winners))
     text = "Written to {file}. Use it: export ROUNDELAY_TABLE={file}"
-    click.echo(say(text, file=str(output)), err=True)
+    click.echo(say(text, file=str(output.resolve())), err=True)
     return 0
 
 
