@@ -2,7 +2,7 @@
 PYTHON ?= python3
 SPHINX = $(PYTHON) -m sphinx -q -W --keep-going
 
-.PHONY: check lint types contracts test bench soak docs docs-text clean
+.PHONY: check lint types contracts test bench soak sanitize docs docs-text clean
 
 check: lint types contracts test docs
 
@@ -26,6 +26,10 @@ bench:
 
 soak:
 	$(PYTHON) -m pytest --soak
+
+# The parts of `soak` that build the native core anew, with the compiler's sanitizers.
+sanitize:
+	$(PYTHON) -m pytest --soak tests/test_engine_threads.py tests/test_sanitizers.py
 
 docs:
 	$(SPHINX) -b html docs docs/_build/en

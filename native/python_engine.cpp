@@ -267,7 +267,12 @@ class PythonEndpoint {
             throw BadInput("cannot have " + std::to_string(size) + " bytes of shared buffer: " +
                            why);
         }
-        endpoint_.show(fd, static_cast<std::byte*>(at), size);
+        try {
+            endpoint_.show(fd, static_cast<std::byte*>(at), size);
+        } catch (...) {
+            munmap(at, size);
+            throw;
+        }
         return nb::steal(PyMemoryView_FromMemory(static_cast<char*>(at),
                                                  static_cast<Py_ssize_t>(size), PyBUF_WRITE));
     }

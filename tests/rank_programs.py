@@ -397,6 +397,12 @@ def refused(comm):
         "object": lambda: comm.all_reduce(np.array([None, 1])),
         "did you mean": lambda: comm.all_reduce(x, algorithm="rign"),
         "array of uint16": lambda: comm.all_reduce(x, dtype="bfloat16"),
+        "a name": lambda: comm.all_reduce(x, dtype=[]),
+        "op = None": lambda: comm.all_reduce(x, op=None),
+        "op = 3": lambda: comm.all_reduce(x, op=3),
+        "output is read-only": lambda: comm.all_reduce(x, np.broadcast_to(x[:1], x.shape)),
+        "color = 1.5": lambda: comm.split(1.5),
+        "key = 'a'": lambda: comm.split(0, "a"),
         "scale": lambda: comm.all_reduce(x, scale=2),
         "no scale": lambda: comm.all_reduce(x, op="premul_sum"),
         "over 2 ranks": lambda: comm.all_reduce(x, algorithm=rl.build("all_reduce/ring", 3)),
@@ -412,6 +418,31 @@ def refused(comm):
             raise AssertionError(f"not refused: {text}")
     comm.all_reduce(x)
     assert (x == n).all()
+
+
+def closed(comm):
+    """A closed communicator makes no calls, not even those made before."""
+    x = np.ones(4)
+    for _ in range(2):
+        comm.all_reduce(x)
+    comm.close()
+    for call in (lambda: comm.all_reduce(x), comm.barrier, lambda: comm.split(0)):
+        try:
+            call()
+        except rl.RoundelayError as error:
+            assert "is closed" in str(error), error
+        else:
+            raise AssertionError("a closed communicator went on")
+
+
+def own_after_named(comm):
+    """A schedule by name stands in the order of nodes, a user's own in that of ranks.
+
+    So their peers differ, and each must be connected with its own.
+    """
+    for name in ("ring", "bine", "recursive_doubling"):
+        for algorithm in (name, rl.build(f"all_reduce/{name}", comm.ranks)):
+            check(comm, "all_reduce", 1000, algorithm)
 
 
 def fixed_order(comm):

@@ -142,6 +142,15 @@ def test_a_rank_that_leaves_is_named(nodes):
     run("leaves", 3, nodes=nodes)
 
 
+@pytest.mark.parametrize("nodes", [None, "ab"], ids=ident)
+def test_a_closed_communicator_is_refused(nodes):
+    run("closed", 2, nodes=nodes)
+
+
+def test_schedules_of_ones_own_between_scattered_nodes():
+    run("own_after_named", 6, nodes="abcabc")
+
+
 def test_a_forked_child_is_refused():
     run("forked", 2)
 

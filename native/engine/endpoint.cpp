@@ -1,6 +1,7 @@
 // Setting up, and the order in which stages are done.
 #include "engine/endpoint.hpp"
 
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -36,7 +37,11 @@ Endpoint::~Endpoint() {
     close();
     for (const auto& mapped : mapped_) {
         if (mapped->pidfd >= 0) ::close(mapped->pidfd);
+        for (const Pool& pool : mapped->pools) {
+            if (pool.base != nullptr) munmap(pool.base, pool.size);
+        }
     }
+    for (std::uint32_t i = 0; i < page().pools.load(); ++i) ::close(page().pool[i].fd);
 }
 
 void Endpoint::meet(int participant, std::uint32_t local) {
@@ -72,12 +77,13 @@ bool Endpoint::knows(int participant) const {
 void Endpoint::show(int fd, std::byte* memory, std::size_t size) {
     const std::uint32_t number = page().pools.load();
     if (number == kPools) {
+        ::close(fd);
         throw BadInput("a rank can have " + std::to_string(kPools) +
                        " blocks of shared buffers; make fewer and larger ones");
     }
     page().pool[number].fd = fd;
     page().pool[number].size = size;
-    shown_.push_back({memory, size});
+    shown_[number] = {memory, size};
     page().pools.store(number + 1, std::memory_order_release);
 }
 
@@ -97,11 +103,15 @@ std::vector<CallRecord::Read> Endpoint::last_calls() const {
 }
 
 void Endpoint::close() {
+    if (page().pid.load() != getpid()) return;  // a child of fork says nothing
     if (page().state.exchange(static_cast<std::uint32_t>(State::closed)) ==
         static_cast<std::uint32_t>(State::closed)) {
         return;
     }
-    for (const auto& link : links_) link->say({Word::Kind::farewell, participant_, 0, "", {}});
+    for (const auto& link : links_) {
+        link->say({Word::Kind::farewell, participant_, 0, "", {}});
+        link->end();
+    }
 }
 
 void Endpoint::run(Task& task, const Buffers& buffers, std::uint64_t patience_ns, Host& host) {
@@ -113,14 +123,27 @@ void Endpoint::run(Task& task, const Buffers& buffers, std::uint64_t patience_ns
     Noted noted(trace_.get(), ready_);
     noted.call(task.call);
 
-    const std::size_t slices = task.settings.slices;
-    open_.assign(task.stages.size() * slices, 0);
-    if (scratch_.size() < task.scratch) scratch_.resize(task.scratch);
-    Run run{task, buffers, host, patience_ns,
-            {nullptr, buffers.input, buffers.output, scratch_.data()}};
-    check_others();
-    answers_stage_ = kNone - 1;
+    try {
+        open_.assign(task.stages.size() * task.settings.slices, 0);
+        if (scratch_.size() < task.scratch) scratch_.resize(task.scratch);
+        Run run{task, buffers, host, patience_ns,
+                {nullptr, buffers.input, buffers.output, scratch_.data()}};
+        check_others();
+        answers_stage_ = kNone - 1;
+        go(run);
+        finish(run);
+    } catch (const Failure&) {
+        throw;
+    } catch (const std::exception& error) {  // out of memory: the others must not wait
+        fail({Trouble::broken, participant_,
+              name(participant_) + ": " + error.what() + ", in " + describe(task.call)});
+    }
+    record.end(ticks());
+}
 
+void Endpoint::go(Run& run) {
+    Task& task = run.task;
+    const std::size_t slices = task.settings.slices;
     if (slices == 1) {
         for (std::size_t i = 0; i < task.stages.size(); ++i) {
             task.stages[i].send ? send(run, i, 0) : receive(run, i, 0);
@@ -139,20 +162,17 @@ void Endpoint::run(Task& task, const Buffers& buffers, std::uint64_t patience_ns
             while (first < last && tick - task.stages[first].skew + 1 >= slices) ++first;
         }
     }
-    finish(run);
-    record.end(ticks());
 }
 
 // Nobody reads the caller's memory any more, or all of it has left.
 void Endpoint::finish(Run& run) {
     if (!lent_.empty()) {
-        await(run, [this] { reap(); return lent_.empty(); }, lent_.front().reader->participant);
+        await(run, [this] { reap(); return lent_.empty(); }, -1);
     }
     for (std::size_t i = 0; i < links_.size(); ++i) {
         if (links_[i]->idle()) continue;
         await(run, [&] { links_[i]->pump(); return links_[i]->idle(); }, link_participants_[i]);
     }
-    for (Stash& stash : stash_) stash.open = nullptr;
     const Settings& settings = run.task.settings;
     if (settings.divisor > 1 && run.task.output_size > 0) {
         const std::byte* sum[] = {run.buffers.output};

@@ -6,8 +6,10 @@
 // told in docs/design/0010-engine.md.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -58,7 +60,8 @@ class Endpoint {
     void meet(int participant, Link link);            // one of another
     bool knows(int participant) const;
 
-    // Memory that others may read in place, from now on. Throws BadInput when there is too much.
+    // Memory that others may read in place, from now on; takes over the descriptor. May be called
+    // while another thread is in `run`. Throws BadInput when there is too much.
     void show(int fd, std::byte* memory, std::size_t size);
 
     // Does the task. `call.sequence` is set here. Throws Failure; after that only `broken` is left.
@@ -109,10 +112,10 @@ class Endpoint {
         std::uint64_t message;
         std::uint32_t* open;
     };
-    // A copy of what is sent, where that is overwritten at once.
+    // A copy of what is sent, where that is overwritten at once or does not fit into the arena.
     struct Stash {
         std::vector<std::byte> bytes;
-        std::uint32_t* open;
+        std::uint32_t open = 0;  // readers that still read it
     };
     // A message that has come: in memory, or in another process.
     struct Arrived {
@@ -138,6 +141,7 @@ class Endpoint {
     void send_linked(Run& run, const Stage& stage, std::size_t size, std::uint32_t* still_open);
     bool lend(Run& run, const Stage& stage, std::size_t slice, std::size_t size,
               std::uint32_t* still_open);
+    Stash& keep(std::size_t size);
     bool find_shown(const std::byte* data, std::size_t size, std::uint64_t& pool,
                     std::uint64_t& offset) const;
     void publish(Run& run, std::size_t size);
@@ -157,6 +161,7 @@ class Endpoint {
 
     std::size_t cut_pieces(Run& run, const Stage& stage, std::size_t slice);
     std::uint32_t* open(const Task& task, std::size_t stage, std::size_t slice);
+    void go(Run& run);
     void reap();
     void settle();
     void finish(Run& run);
@@ -177,6 +182,7 @@ class Endpoint {
 
     void check_others();
     void check_alive(int participant);
+    int awaited(int participant) const;
     bool has_left(int participant) const;
     void hear(Run& run);
     void compare(Run& run);
@@ -209,13 +215,13 @@ class Endpoint {
     std::vector<std::byte> scratch_;
     std::vector<std::uint32_t> open_;  // [stages, slices] readers that still read there
     std::vector<Lent> lent_;
-    std::vector<Stash> stash_;
+    std::deque<Stash> stash_;  // they stay where they are: readers count down in them
     std::vector<std::vector<std::byte>> staging_;  // [sources of a stage]
     std::vector<Arrived> arrived_;                 // [sources of a stage]
     std::vector<const std::byte*> sources_;        // [sources of a stage]
     std::vector<Span> cut_;                        // the pieces of a slice, where they lie
     std::vector<Span> homes_;                      // and where they are written
-    std::vector<Pool> shown_;
+    std::array<Pool, kPools> shown_;  // as many as the page says
     std::vector<Mapped*> readers_;  // of a send, in this node
     // Where the peers of the last reception want its result.
     std::vector<std::pair<Mapped*, std::byte*>> answers_;

@@ -1,5 +1,8 @@
 #include "engine/link.hpp"
 
+#include "engine/failure.hpp"
+#include "errors.hpp"
+
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -53,7 +56,9 @@ void watch(int fd) {
 
 }  // namespace
 
-Link::Link(std::vector<int> connections) : words_(connections.front()) {
+Link::Link(std::vector<int> connections) {
+    if (connections.size() < 2) throw BadInput("a link takes two connections or more");
+    words_ = connections.front();
     for (const int fd : connections) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     for (std::size_t i = 1; i < connections.size(); ++i) {
         connections_.push_back(Connection{connections[i], {}, {}, 0});
@@ -183,14 +188,24 @@ bool Link::receive(const Call& call, std::span<const Span> into, std::size_t siz
 }
 
 std::optional<Word> Link::hear() {
+    // Nothing is read while a word is there already: what is kept has an end.
+    if (std::optional<Word> word = next_word()) return word;
     char bytes[1024];
     const ssize_t n = recv(words_, bytes, sizeof(bytes), MSG_DONTWAIT);
     if (n > 0) heard_.append(bytes, static_cast<std::size_t>(n));
     if (n == 0 || (n < 0 && !again(errno))) lose(n == 0 ? 0 : errno);
+    return next_word();
+}
+
+std::optional<Word> Link::next_word() {
     WordHeader header{};
     if (heard_.size() < sizeof(header)) return std::nullopt;
     std::memcpy(&header, heard_.data(), sizeof(header));
-    if (header.magic != kMagic || header.length > kMostText) {
+    const bool known = header.kind >= static_cast<int>(Word::Kind::farewell) &&
+                       header.kind <= static_cast<int>(Word::Kind::waiting) &&
+                       header.trouble >= 0 &&
+                       header.trouble <= static_cast<int>(Trouble::interrupted);
+    if (header.magic != kMagic || !known || header.length > kMostText) {
         lose(EPROTO);
         return std::nullopt;
     }
@@ -220,6 +235,10 @@ void Link::flush_words() {
     const ssize_t n =
         ::send(words_, unsaid_.data(), unsaid_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n > 0) unsaid_.erase(0, static_cast<std::size_t>(n));
+}
+
+void Link::end() {
+    for (const Connection& connection : connections_) shutdown(connection.fd, SHUT_WR);
 }
 
 int Link::next_in() const {

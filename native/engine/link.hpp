@@ -59,6 +59,7 @@ class Link {
     int error() const { return error_; }  // why it is lost, as errno; 0: the peer closed it
     std::optional<Word> hear();     // what has been said, if anything
     void say(const Word& word);     // as far as it goes without waiting
+    void end();                     // no more messages: the peer sees it after all before
 
     // Descriptors worth waiting for: one to read from (where the next message comes in), and
     // those on which something waits to be sent.
@@ -89,10 +90,11 @@ class Link {
     bool push(Connection& connection, Outgoing& message);
     std::size_t read(int fd, iovec* parts, std::size_t count);
     void lose(int error);
+    std::optional<Word> next_word();
     void flush_words();
 
     std::vector<Connection> connections_;
-    int words_;
+    int words_ = -1;
     std::string heard_;
     std::string unsaid_;
     std::uint64_t sent_ = 0;

@@ -37,6 +37,7 @@ Entry read_entry(Reader& in, const Plan& plan, int participants) {
     entry.bounce = static_cast<Bounce>(in.next(0, 2));
     entry.step = in.next(0, plan.steps);
     entry.peers.resize(in.length());
+    if (entry.peers.empty()) throw BadInput("plan: an entry has no peers");
     for (int& peer : entry.peers) {
         peer = static_cast<int>(in.next(entry.send ? 0 : kOwn, participants - 1));
     }

@@ -30,8 +30,7 @@ void Endpoint::receive(Run& run, std::size_t index, std::size_t slice) {
         if (after.only_in_place && !run.buffers.in_place) continue;
         const std::uint32_t* still_open = open(run.task, after.entry, slice);
         if (*still_open == 0) continue;
-        const int reader = run.task.stages[after.entry].peers[0];
-        await(run, [&] { settle(); return *still_open == 0; }, reader);
+        await(run, [&] { settle(); return *still_open == 0; }, -1);
     }
     if (!is_copy(stage)) {
         reduce_in(run, stage, size);
@@ -143,6 +142,7 @@ Endpoint::Arrived Endpoint::take_mapped(Run& run, Mapped& from, std::size_t size
     const auto where = static_cast<Where>(stamp >> 48 & 0xFF);
     Arrived message{nullptr, 0, &from, static_cast<Way>(stamp >> 56), false, nullptr};
     if (where == Where::line) {
+        if (size > kInLine) wrong_call(run, from.participant, {});
         message.data = line.bytes;
         return message;
     }

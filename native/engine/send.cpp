@@ -61,20 +61,26 @@ void Endpoint::send_linked(Run& run, const Stage& stage, std::size_t size,
         Link* link = routes_[static_cast<std::size_t>(peer)].link;
         if (link == nullptr) continue;
         if (parts.empty() && bounces) {
-            auto free = std::find_if(stash_.begin(), stash_.end(), [&](const Stash& stash) {
-                return stash.open == nullptr || *stash.open == 0;
-            });
-            if (free == stash_.end()) free = stash_.insert(stash_.end(), Stash{});
-            free->open = still_open;
-            if (free->bytes.size() < size) free->bytes.resize(size);
-            gather(free->bytes.data(), cut_, Way::cached);
-            parts.push_back({free->bytes.data(), size});
+            // What is overwritten may be so at once, before the copy has left.
+            Stash& stash = keep(size);
+            still_open = &stash.open;
+            parts.push_back({stash.bytes.data(), size});
         } else if (parts.empty()) {
             for (const Span& part : cut_) parts.push_back({part.data, part.size});
         }
         link->send(run.task.call, parts, size, still_open);
         if (link->lost()) lost(peer);
     }
+}
+
+// A copy of what lies in `cut_`.
+Endpoint::Stash& Endpoint::keep(std::size_t size) {
+    const auto free = std::find_if(stash_.begin(), stash_.end(),
+                                   [](const Stash& stash) { return stash.open == 0; });
+    Stash& stash = free == stash_.end() ? stash_.emplace_back() : *free;
+    if (stash.bytes.size() < size) stash.bytes.resize(size);
+    gather(stash.bytes.data(), cut_, Way::cached);
+    return stash;
 }
 
 void Endpoint::send_mapped(Run& run, std::size_t index, std::size_t slice, std::size_t size,
@@ -109,7 +115,8 @@ void Endpoint::place_answers(Run& run, std::size_t size) {
 
 bool Endpoint::find_shown(const std::byte* data, std::size_t size, std::uint64_t& pool,
                           std::uint64_t& offset) const {
-    for (std::size_t i = 0; i < shown_.size(); ++i) {
+    const std::uint32_t blocks = page().pools.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < blocks; ++i) {
         if (data < shown_[i].base || data + size > shown_[i].base + shown_[i].size) continue;
         pool = i;
         offset = static_cast<std::uint64_t>(data - shown_[i].base);
@@ -118,16 +125,24 @@ bool Endpoint::find_shown(const std::byte* data, std::size_t size, std::uint64_t
     return false;
 }
 
-// Shows the caller's own memory, where readers can see it.
+// Shows the caller's own memory, where readers can see it. Where they attach, messages are not cut
+// to fit into the arena, and what lies in parts is shown as a copy outside of it.
 bool Endpoint::lend(Run& run, const Stage& stage, std::size_t slice, std::size_t size,
                     std::uint32_t* still_open) {
     const bool bounces = stage.bounce == Bounce::always ||
                          (stage.bounce == Bounce::in_place && run.buffers.in_place);
-    if (cut_.size() != 1 || bounces) return false;
+    const bool apart = cut_.size() != 1 || bounces;
+    const bool attached = size >= run.task.settings.attach_from;
+    if (apart && !attached) return false;
     std::uint64_t at[5] = {0, size, 0, 0, 0};
     Where where = Where::pool;
-    if (!find_shown(cut_[0].data, size, at[2], at[0])) {
-        if (size < run.task.settings.attach_from) return false;
+    if (apart) {
+        Stash& stash = keep(size);
+        still_open = &stash.open;
+        where = Where::process;
+        at[0] = reinterpret_cast<std::uint64_t>(stash.bytes.data());
+    } else if (!find_shown(cut_[0].data, size, at[2], at[0])) {
+        if (!attached) return false;
         where = Where::process;
         at[0] = reinterpret_cast<std::uint64_t>(cut_[0].data);
     } else if (stage.answer != kNone) {

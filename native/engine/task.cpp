@@ -63,7 +63,7 @@ class Map {
 
 bool follows(const Piece& a, const Piece& b) {
     return a.space == b.space && a.home == b.home && a.at + a.size == b.at &&
-           a.to + a.size == b.to;
+           (a.home == Space::none || a.to + a.size == b.to);
 }
 
 Stage make_stage(const Entry& entry, Map& map, const Settings& settings) {
@@ -117,7 +117,10 @@ void link_answers(const Plan& plan, std::vector<Stage>& stages) {
         if (!entries[i].send) continue;
         for (std::size_t j = i + 1; j < entries.size() && entries[i].peers.size() == 1; ++j) {
             if (!touches(entries[i], entries[j])) continue;
-            const bool answer = !entries[j].send && entries[j].peers == entries[i].peers;
+            // Where others may still read what the answer overwrites, they come first.
+            const bool answer = !entries[j].send && entries[j].peers == entries[i].peers &&
+                                std::all_of(entries[j].after.begin(), entries[j].after.end(),
+                                            [i](const After& after) { return after.entry == i; });
             if (answer && same(entries[i], entries[j])) stages[i].answer = j;
             break;
         }
@@ -145,6 +148,7 @@ Task Task::make(const Plan& plan, const Layout& layout, const Settings& settings
         layout.output.size() != layout.length.size()) {
         throw BadInput("task: the layout's three arrays must have one entry a piece");
     }
+    if (settings.slices == 0) throw BadInput("task: there must be one slice or more");
     const std::size_t item = reduce::item_size(settings.type);
     Map map(plan, layout, item);
     Task task;

@@ -1,6 +1,7 @@
 // Waiting, looking around meanwhile, and what is said when something is wrong.
 #include <linux/futex.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,8 +47,13 @@ void Endpoint::await_long(Run& run, const std::function<bool()>& ready, int part
             told = true;
             sleep(participant, ready);
         }
+        // What a participant did before it left is there when its farewell is.
+        const int left = time >= alive_next && has_left(awaited(participant))
+                             ? awaited(participant)
+                             : -1;
         if (ready()) return;
         settle();
+        if (left >= 0 && awaited(participant) == left) lost(left);
         if (time >= host_next) {
             host_next = time + kHostEvery;
             if (run.host.interrupted()) {
@@ -58,8 +64,7 @@ void Endpoint::await_long(Run& run, const std::function<bool()>& ready, int part
         if (time >= alive_next) {
             alive_next = time + kAliveEvery;
             check_alive(-1);
-            if (participant >= 0 && has_left(participant) && !ready()) lost(participant);
-            if (time - begun > run.patience_ns) too_late(run, participant);
+            if (time - begun > run.patience_ns) too_late(run, awaited(participant));
         }
         if (time >= compare_next) {
             compare_after *= 2;
@@ -77,6 +82,11 @@ void Endpoint::settle() {
         links_[i]->pump();
         if (links_[i]->lost()) lost(link_participants_[i]);
     }
+}
+
+// Whom a wait is for; of one for readers (-1), one that has not read yet; -1: nobody in particular.
+int Endpoint::awaited(int participant) const {
+    return participant >= 0 || lent_.empty() ? participant : lent_.front().reader->participant;
 }
 
 // For a millisecond, or until something comes. The one who wakes needs no fence for that: what it
@@ -156,20 +166,23 @@ void Endpoint::compare(Run& run) {
 void Endpoint::check_alive(int participant) {
     for (const auto& peer : mapped_) {
         if (participant >= 0 && peer->participant != participant) continue;
-        if (peer->page->state.load() == static_cast<std::uint32_t>(State::closed)) continue;
+        if (has_left(peer->participant)) continue;
         pollfd on{peer->pidfd, POLLIN, 0};
-        if (peer->pidfd >= 0 && poll(&on, 1, 0) == 1) lost(peer->participant);
+        // It may have ended before there was a descriptor for it.
+        const pid_t pid = peer->page->pid.load();
+        const bool ended = peer->pidfd >= 0 ? poll(&on, 1, 0) == 1
+                                            : pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
+        if (ended) lost(peer->participant);
     }
 }
 
-// Whether a participant has said farewell: nothing more will come from it.
+// Whether a participant of this node has said farewell: nothing more will come from it. One of
+// another node ends its connections, behind the last message.
 bool Endpoint::has_left(int participant) const {
+    if (participant < 0) return false;
     const Mapped* peer = routes_[static_cast<std::size_t>(participant)].mapped;
-    if (peer != nullptr) return peer->page->state.load() == static_cast<std::uint32_t>(State::closed);
-    for (std::size_t i = 0; i < links_.size(); ++i) {
-        if (link_participants_[i] == participant) return left_[i];
-    }
-    return false;
+    return peer != nullptr && peer->page->state.load(std::memory_order_acquire) ==
+                                  static_cast<std::uint32_t>(State::closed);
 }
 
 // Remembers a failure and tells all others of it.
@@ -197,11 +210,14 @@ void Endpoint::fail(const Failure& failure) {
 
 void Endpoint::lost(int participant) {
     int error = 0;
+    bool left = has_left(participant);
     // What it said before it went is the better reason.
     for (std::size_t i = 0; i < links_.size(); ++i) {
         if (link_participants_[i] != participant) continue;
         error = links_[i]->error();
+        left = left || left_[i];
         while (const std::optional<Word> word = links_[i]->hear()) {
+            left = left || word->kind == Word::Kind::farewell;
             if (word->kind != Word::Kind::failure) continue;
             fail({static_cast<Trouble>(word->trouble), word->blamed, word->text});
         }
@@ -211,7 +227,8 @@ void Endpoint::lost(int participant) {
     const std::string how =
         silent ? " can no longer be reached (" + std::string(std::strerror(error)) +
                      "): its machine is down, or the network between is cut; "
-               : " has ended while others exchange data with it; ";
+               : std::string(left ? " has closed its communicator" : " has ended") +
+                     " while others exchange data with it; ";
     fail({Trouble::lost, participant, name(participant) + how + name(participant_) +
           " noticed in call " + std::to_string(sequence_)});
 }

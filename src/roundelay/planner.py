@@ -74,7 +74,7 @@ class Planner:
         self._build = lru_cache(maxsize=256)(self._built)
         self._build_ordered = lru_cache(maxsize=256)(self._ordered)
         self._own: dict[int, Planned] = {}
-        self._met: set[str] = set()
+        self._met: set[tuple[str, bytes]] = set()
 
     def perform(self, request: Request) -> Any:
         """Make the call.
@@ -134,7 +134,7 @@ class Planner:
         call = Request(COLLECTIVES.index("barrier"), nothing, nothing, None, 0, "auto", None, None,
                        None)  # fmt: skip
         self._first = self._choose(call, memory(call, self._rank, self._ranks))
-        self._met.add(self._first.identity)
+        self._met.add(_met(self._first))
         self._first.team.group.connect(self._rank, self._first.peers)
 
     def _connect(self, planned: Planned, request: Request, found: Memory) -> None:
@@ -143,7 +143,7 @@ class Planner:
         Ranks that were asked for different things would wait for connections in vain, so they
         first go through a barrier in the name of this call.
         """
-        if planned.identity in self._met or len(self._topology.nodes) == 1:
+        if _met(planned) in self._met or len(self._topology.nodes) == 1:
             return
         call = self._options(request, found, planned)
         task = self._task(self._first, self._rank, np.zeros(self._ranks, np.int64), found.dtype,
@@ -151,7 +151,7 @@ class Planner:
         run(self._first.team, self._rank, {self._rank: task}, None, None, False)
         planned.team.group.connect_helpers(planned.pairs)
         planned.team.group.connect(self._rank, planned.peers)
-        self._met.add(planned.identity)
+        self._met.add(_met(planned))
 
     def _size(self, found: Memory, volume: int | str) -> int:
         elements = found.counts[self._rank].sum() if volume == "n" else found.counts.sum()
@@ -251,6 +251,11 @@ class Planner:
     def close(self) -> None:
         """Ends the helpers."""
         self._teams.close()
+
+
+def _met(planned: Planned) -> tuple[str, bytes]:
+    """What tells plans apart by their peers: a schedule of the user's own is in another order."""
+    return planned.identity, planned.order.tobytes()
 
 
 def item_size(dtype: str) -> int:
