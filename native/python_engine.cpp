@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -149,6 +150,18 @@ const Moment& loaded() {
     static const Moment then = moment();
     return then;
 }
+
+// Whether this is the only one that holds the flag; then it gives it back.
+struct Turn {
+    explicit Turn(std::atomic_flag& flag) : flag(flag), mine(!flag.test_and_set()) {}
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() {
+        if (mine) flag.clear();
+    }
+    std::atomic_flag& flag;
+    bool mine;
+};
 
 class PythonEndpoint {
    public:
@@ -313,6 +326,13 @@ class PythonEndpoint {
         const bool release =
             !keep_gil_ || std::max(task.input_size, task.output_size) >= kReleaseFrom;
         std::optional<Failure> failure;
+        // A thread at a time; and not from a signal's handler in the middle of a call.
+        const Turn turn(busy_);
+        if (!turn.mine) {
+            throw BadInput("this communicator is in the middle of a call, by another thread or "
+                           "below a signal's handler; make one call at a time, or a communicator "
+                           "for each thread with split");
+        }
         {
             PythonHost host(release);
             try {
@@ -336,6 +356,7 @@ class PythonEndpoint {
     }
 
     Endpoint endpoint_;
+    std::atomic_flag busy_;
     bool keep_gil_;
     pid_t pid_;
     int forks_;

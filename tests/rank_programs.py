@@ -348,7 +348,7 @@ def one_stays_away(comm):
         print(f"{type(error).__name__} {error.rank} {time.time()} {error}")
 
 
-def leaves(comm):
+def leaves(comm, size):
     """A rank that closes its communicator while others still wait for it."""
     comm.all_reduce(np.ones(9))
     if comm.rank == 1:
@@ -357,7 +357,7 @@ def leaves(comm):
     begun = time.perf_counter()
     try:
         while True:
-            comm.all_reduce(np.ones(9))
+            comm.broadcast(np.ones(size)) if size > 9 else comm.all_reduce(np.ones(size))
     except rl.PeerLost as error:
         assert error.rank == 1
     assert time.perf_counter() - begun < 1
@@ -531,3 +531,37 @@ def little_memory(comm):
     """The shared memory that there is does."""
     assert comm._group.arena < 4 << 20
     every_algorithm(comm, (3, 70_001), helpers=False)
+
+
+def wrong_counts(comm):
+    """Ranks that disagree on how much one sends to the other."""
+    n, me = comm.ranks, comm.rank
+    counts = [1, 2] if me == 0 else [1, 1]
+    try:
+        comm.all_gather(np.ones(counts[me]), counts=counts)
+        comm.barrier()
+    except rl.CallsDiffer:
+        return
+    raise AssertionError((n, "nobody noticed"))
+
+
+def threads(comm):
+    """Two threads at once are told to take turns; nothing is spoilt."""
+    import threading
+
+    x = np.ones(1_000_000)
+    refused = []
+
+    def many():
+        for _ in range(20):
+            try:
+                comm.reduce(x.copy(), root=comm.rank) if comm.ranks == 1 else comm.all_reduce(x)
+            except rl.RoundelayError as error:
+                refused.append(str(error))
+
+    others = [threading.Thread(target=many) for _ in range(3)]
+    for t in others:
+        t.start()
+    for t in others:
+        t.join()
+    assert all("in the middle of a call" in text for text in refused), refused[:1]

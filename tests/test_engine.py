@@ -137,9 +137,19 @@ def test_a_rank_that_never_comes_is_named():
         assert (kind, rank) == ("TooLate", "1") or "has ended" in text or "closed" in text, text
 
 
+@pytest.mark.parametrize("size", [9, 300_000])
 @pytest.mark.parametrize("nodes", [None, "aba"], ids=ident)
-def test_a_rank_that_leaves_is_named(nodes):
-    run("leaves", 3, nodes=nodes)
+def test_a_rank_that_leaves_is_named(nodes, size):
+    run("leaves", 3, size, nodes=nodes)
+
+
+@pytest.mark.parametrize("nodes", [None, "ab"], ids=ident)
+def test_counts_that_differ_are_noticed(nodes):
+    run("wrong_counts", 2, nodes=nodes)
+
+
+def test_threads_are_told_to_take_turns():
+    run("threads", 1)
 
 
 @pytest.mark.parametrize("nodes", [None, "ab"], ids=ident)

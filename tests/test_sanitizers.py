@@ -50,4 +50,5 @@ def test_the_tests_find_nothing(python, tests, monkeypatch):
         "PYTHONPATH": "",
     }
     run([python, "-m", "pytest", "-p", "no:cacheprovider", "--timeout", "1200",
-         "-k", "not within_a_second", ROOT / "tests" / tests], timeout=5000, env=environ, cwd=ROOT)  # fmt: skip
+         "-k", "not within_a_second", ROOT / "tests" / tests],
+        timeout=5000, env=environ, cwd=ROOT)  # fmt: skip

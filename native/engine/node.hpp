@@ -30,8 +30,8 @@ inline constexpr std::uint32_t kPools = 60;       // blocks of memory that a par
 enum class Where : std::uint8_t { line, arena, pool, process, placed };
 
 struct alignas(kLine) Line {
-    // Low half: message number. Then 16 bits of the call's signature, Where, and how it was
-    // stored.
+    // Low half: message number. Then 16 bits of the call's signature, 8 of Where, one that says
+    // how it was stored, and the bytes in the line itself.
     std::atomic<std::uint64_t> stamp;
     union {
         std::byte bytes[kInLine];

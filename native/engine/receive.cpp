@@ -140,9 +140,9 @@ Endpoint::Arrived Endpoint::take_mapped(Run& run, Mapped& from, std::size_t size
     if (!here()) await(run, here, from.participant);
     if ((stamp & kSignatureBits) != stamp_) wrong_call(run, from.participant, {});
     const auto where = static_cast<Where>(stamp >> 48 & 0xFF);
-    Arrived message{nullptr, 0, &from, static_cast<Way>(stamp >> 56), false, nullptr};
+    Arrived message{nullptr, 0, &from, static_cast<Way>(stamp >> 56 & 1), false, nullptr};
     if (where == Where::line) {
-        if (size > kInLine) wrong_call(run, from.participant, {});
+        if (stamp >> 57 != size) wrong_call(run, from.participant, {});
         message.data = line.bytes;
         return message;
     }

@@ -204,8 +204,9 @@ void Endpoint::put(Run& run, Mapped& to, Where where, Way way, const void* bytes
     Line& line = to.out[to.sent % kDepth];
     std::memcpy(line.bytes, bytes, size);
     ++to.sent;
+    const std::uint64_t in_line = where == Where::line ? size : 0;
     const std::uint64_t how = static_cast<std::uint64_t>(where) << 48 |
-                              static_cast<std::uint64_t>(way) << 56;
+                              static_cast<std::uint64_t>(way) << 56 | in_line << 57;
     line.stamp.store((to.sent & 0xFFFFFFFFu) | stamp_ | how, std::memory_order_release);
     if (to.page->asleep.load(std::memory_order_relaxed) != 0) wake(to);
 }

@@ -84,9 +84,15 @@ void Endpoint::settle() {
     }
 }
 
-// Whom a wait is for; of one for readers (-1), one that has not read yet; -1: nobody in particular.
+// Whom a wait is for; of one for readers (-1), one that has not read yet, the first of them that
+// has left if there is one; -1: nobody in particular.
 int Endpoint::awaited(int participant) const {
-    return participant >= 0 || lent_.empty() ? participant : lent_.front().reader->participant;
+    if (participant >= 0) return participant;
+    for (const auto& peer : mapped_) {
+        const bool behind = peer->sent > peer->out_taken->load(std::memory_order_acquire);
+        if (behind && has_left(peer->participant)) return peer->participant;
+    }
+    return lent_.empty() ? -1 : lent_.front().reader->participant;
 }
 
 // For a millisecond, or until something comes. The one who wakes needs no fence for that: what it

@@ -150,14 +150,28 @@ class Endpoint:
         """Do a task; the GIL is released while it takes long."""
 
     def call(
-        self, collective: int, input: Any, output: Any, op: str | None, algorithm: Any,
-        dtype: str | None, root: int,
+        self,
+        collective: int,
+        input: Any,
+        output: Any,
+        op: str | None,
+        algorithm: Any,
+        dtype: str | None,
+        root: int,
     ) -> bool:
         """Whether a call like this was remembered; then it has been made again."""
 
     def remember(
-        self, collective: int, input: Any, output: Any, op: str | None, algorithm: Any,
-        dtype: str | None, root: int, task: Task, in_place: bool,
+        self,
+        collective: int,
+        input: Any,
+        output: Any,
+        op: str | None,
+        algorithm: Any,
+        dtype: str | None,
+        root: int,
+        task: Task,
+        in_place: bool,
     ) -> None:
         """Have `call` do this task for calls with these names, sizes, types and overlap."""
 
