@@ -235,11 +235,17 @@ class PythonEndpoint {
 
     // Whether the same call has been made before; then it is made again.
     bool call(int collective, nb::handle input, nb::handle output, nb::handle op,
-              nb::handle algorithm, nb::handle dtype, int root) {
+              nb::handle algorithm, nb::handle dtype, nb::handle rank) {
+        const long root = PyLong_CheckExact(rank.ptr()) ? PyLong_AsLong(rank.ptr()) : -1;
+        if (root < 0 || root > INT32_MAX) {
+            PyErr_Clear();
+            return false;  // the long way says what is wrong with it
+        }
         View in;
         View out;
         Key key;
-        if (!make_key(key, in, out, collective, input, output, op, algorithm, dtype, root)) {
+        if (!make_key(key, in, out, collective, input, output, op, algorithm, dtype,
+                      static_cast<int>(root))) {
             return false;
         }
         const auto found = known_.find(key);
@@ -424,7 +430,7 @@ void bind_engine(nb::module_& module) {
              nb::arg("output").none(), nb::arg("in_place"))
         .def("call", &PythonEndpoint::call, nb::arg("collective"), nb::arg("input").none(),
              nb::arg("output").none(), nb::arg("op").none(), nb::arg("algorithm").none(),
-             nb::arg("dtype").none(), nb::arg("root"))
+             nb::arg("dtype").none(), nb::arg("root").none())
         .def("remember", &PythonEndpoint::remember, nb::arg("collective"), nb::arg("input").none(),
              nb::arg("output").none(), nb::arg("op").none(), nb::arg("algorithm").none(),
              nb::arg("dtype").none(), nb::arg("root"), nb::arg("task"), nb::arg("in_place"))

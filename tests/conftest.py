@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import sanitized
 from hypothesis import HealthCheck, settings
 
 from roundelay import RoundelayError
@@ -51,6 +52,8 @@ def _left_out() -> list[str]:
         found.append("test_docs_build.py: left out, as the extra `docs` is not installed")
     if NO_HOSTS:
         found.append(f"test_hosts.py: left out: {NO_HOSTS}")
+    if why := sanitized.why_not("thread"):
+        found.append(f"test_engine_threads.py: left out, as {why}")
     if rivals := [name for name, rival in RIVALS.items() if not _installed(rival)]:
         found.append(f"bench beside {', '.join(rivals)}: left out, as not installed")
     return found

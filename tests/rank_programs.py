@@ -390,6 +390,12 @@ def refused(comm):
         "not defined for": lambda: comm.all_reduce(x, op="bxor"),
         "expected 8": lambda: comm.all_reduce(x, np.ones(3, np.float32)),
         "float64": lambda: comm.all_reduce(x, np.ones(8)),
+        "root = '0'": lambda: comm.broadcast(x, root="0"),
+        "root = 0.0": lambda: comm.broadcast(x, root=0.0),
+        "bytes left": lambda: comm.empty(2**60),
+        "shape = -1": lambda: comm.empty(-1),
+        "not objects": lambda: comm.empty(3, object),
+        "one a rank": lambda: comm.all_to_all(x, receive_counts=[4, 4]),
         "root = 9": lambda: comm.broadcast(x, root=9),
         "multiple of 2": lambda: comm.all_to_all(np.ones(3), np.ones(3)),
         "read-only": lambda: comm.all_reduce(b"abc"),
@@ -565,3 +571,24 @@ def threads(comm):
     for t in others:
         t.join()
     assert all("in the middle of a call" in text for text in refused), refused[:1]
+
+
+def killed_parent(comm):
+    """Rank 1 forks a child that lives on, and is killed; the others must notice."""
+    import os
+    import signal
+
+    comm.all_reduce(np.ones(9))
+    if comm.rank == 1:
+        if os.fork() == 0:
+            os.close(1)  # what the test reads
+            os.close(2)
+            time.sleep(5)
+            os._exit(0)
+        os.kill(os.getpid(), signal.SIGKILL)
+    begun = time.perf_counter()
+    try:
+        while True:
+            comm.all_reduce(np.ones(9))
+    except rl.PeerLost as error:
+        print(f"PeerLost {error.rank} {time.perf_counter() - begun:.3f} noticed")

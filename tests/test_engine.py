@@ -161,6 +161,13 @@ def test_schedules_of_ones_own_between_scattered_nodes():
     run("own_after_named", 6, nodes="abcabc")
 
 
+@pytest.mark.parametrize("nodes", [None, "ab"], ids=ident)
+def test_a_killed_rank_is_noticed_though_its_forked_child_lives(nodes):
+    [(kind, rank, seconds, _)] = errors(start("killed_parent", 2, nodes=nodes))
+    assert (kind, rank) == ("PeerLost", "1")
+    assert float(seconds) < 1
+
+
 def test_a_forked_child_is_refused():
     run("forked", 2)
 

@@ -56,7 +56,7 @@ void watch(int fd) {
 
 }  // namespace
 
-Link::Link(std::vector<int> connections) {
+Link::Link(std::vector<int> connections) : sockets_(connections) {
     if (connections.size() < 2) throw BadInput("a link takes two connections or more");
     words_ = connections.front();
     for (const int fd : connections) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
@@ -68,11 +68,7 @@ Link::Link(std::vector<int> connections) {
 
 Link::Link(Link&& other) noexcept = default;
 
-Link::~Link() {
-    if (connections_.empty()) return;  // moved from
-    for (const Connection& connection : connections_) ::close(connection.fd);
-    ::close(words_);
-}
+Link::~Link() = default;
 
 bool Link::send(const Call& call, std::span<const iovec> parts, std::size_t size,
                 std::uint32_t* open) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/call.hpp"
+#include "engine/sockets.hpp"
 
 namespace roundelay::engine {
 
@@ -93,6 +94,7 @@ class Link {
     std::optional<Word> next_word();
     void flush_words();
 
+    Sockets sockets_;
     std::vector<Connection> connections_;
     int words_ = -1;
     std::string heard_;

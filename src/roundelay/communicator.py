@@ -238,10 +238,11 @@ class Communicator:
             async_op: see the class.
             dtype: see the class.
         """
-        short = out is not None and not async_op and send_counts is None
+        short = out is not None and not async_op and send_counts is None and receive_counts is None
         if short and self._call(ALL_TO_ALL, x, out, None, algorithm, dtype, 0):
             return out
-        counts = None if send_counts is None else (send_counts, receive_counts)
+        plain = send_counts is None and receive_counts is None
+        counts = None if plain else (send_counts, receive_counts)
         return self._do(ALL_TO_ALL, x, out, None, 0, algorithm, async_op, dtype, counts=counts)
 
     def barrier(self, *, algorithm: How = "auto", async_op: bool = False) -> Any:
@@ -288,7 +289,13 @@ class Communicator:
             dtype: as of `numpy.empty`.
         """
         self._usable()
-        return self._pool.empty(shape, np.dtype(dtype))
+        try:
+            kind = np.dtype(dtype)
+        except TypeError as error:
+            raise RoundelayError(f"dtype = {dtype!r}: {error}") from None
+        if kind.hasobject:
+            raise RoundelayError(f"dtype = {dtype!r}; expected numbers, not objects")
+        return self._pool.empty(shape, kind)
 
     def trace(self, events: int = EVENTS) -> Trace:
         """Record what happens in a `with` block; every rank must enter and leave it.

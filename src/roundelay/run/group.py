@@ -11,7 +11,7 @@ import msgspec
 
 from .._native import Endpoint, Node, attachable, own_address
 from ..errors import RoundelayError
-from .machine import boot_identity
+from .machine import available_bytes, boot_identity
 from .session import Session
 
 ARENA: Final = 4 << 20
@@ -83,7 +83,7 @@ class Group:
         self._near = near
         leader = next(r for r in range(len(ranks)) if node_of[r] == node_of[me])
         asked = _number("ROUNDELAY_ARENA", ARENA)
-        node = Node.make(len(near), asked) if leader == me else None
+        node = Node.make(len(near), _affordable(asked, len(near))) if leader == me else None
         if node and node.arena < asked:
             LOG.warning(
                 "there are %s bytes of shared memory for each rank's messages, not %s; large "
@@ -165,6 +165,12 @@ def _crowded(cards: Sequence[_Card], near: Sequence[int]) -> bool:
     machine = cards[near[0]].machine
     sharing = [c for c in cards if c.machine == machine and not processors.isdisjoint(c.processors)]
     return len(sharing) > len(processors)
+
+
+def _affordable(arena: int, participants: int) -> int:
+    """The arena asked for, or what half of the memory left has room for."""
+    free = available_bytes()
+    return arena if free is None else max(64 << 10, min(arena, free // 2 // participants))
 
 
 def _number(variable: str, default: int) -> int:

@@ -130,3 +130,17 @@ def _bad_list(text: str) -> RoundelayError:
         f"{text!r} is no list of hosts; expected one such as 'node[01-03,7],gpu5'. "
         "Set ROUNDELAY_ADDRESS=host:port to the machine of rank 0"
     )
+
+
+def available_bytes() -> int | None:
+    """Memory that can still be had, if the kernel says.
+
+    The kernel itself would rather end a process than refuse it memory.
+    """
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) << 10
+    except OSError:
+        pass
+    return None

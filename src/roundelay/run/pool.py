@@ -5,17 +5,30 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from math import prod
+from operator import index
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from .._native import Endpoint
+from ..errors import RoundelayError
+from .machine import available_bytes
 
 BLOCK: Final = 16 << 20
 """Bytes of a block at least: each is a mapping in every reader."""
 GRAIN: Final = 4096
 """Arrays begin at multiples of this."""
+
+
+def _checked(shape: int | Sequence[int]) -> tuple[int, ...]:
+    try:
+        sizes = tuple(map(index, shape if isinstance(shape, Sequence) else (shape,)))
+    except TypeError:
+        sizes = (-1,)
+    if min(sizes, default=0) < 0:
+        raise RoundelayError(f"shape = {shape!r:.80}; expected whole numbers from 0 up")
+    return sizes
 
 
 class _Memory:
@@ -42,8 +55,11 @@ class Pool:
 
     def empty(self, shape: int | Sequence[int], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         """An array of the shape, not set to anything."""
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        shape = _checked(shape)
         size = prod(shape) * dtype.itemsize
+        free = available_bytes()
+        if free is not None and size > free:
+            raise RoundelayError(f"a shared array of {size:,} bytes; there are {free:,} bytes left")
         whole = max(GRAIN, -(-size // GRAIN) * GRAIN)
         block, begin = self._take(whole)
         memory = _Memory(self._blocks[block], begin, size)
