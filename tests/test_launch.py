@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from ranks import usual_signals
 
 from roundelay import cli
 from roundelay.run.launch import rank_environments
@@ -48,6 +49,7 @@ def start(*words):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=usual_signals,
     )
 
 
