@@ -24,6 +24,7 @@ templates_path = ["_templates"]
 default_role = "code"
 
 autodoc_member_order = "bysource"
+autodoc_mock_imports = ["roundelay._native"]  # a source tree has no native core beside it
 autodoc_typehints = "none"  # the signature would hide the text; Args say what is meant
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
