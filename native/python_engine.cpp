@@ -17,12 +17,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "buffers.hpp"
 #include "engine/endpoint.hpp"
 #include "errors.hpp"
+#include "known_calls.hpp"
 #include "views.hpp"
 
 namespace nb = nanobind;
@@ -101,35 +101,6 @@ std::shared_ptr<Task> make_task(nb::handle plan, int participants, nb::handle in
                                              call));
 }
 
-// A call that has been made before: the same objects as names, sizes, types and overlap.
-struct Key {
-    PyObject* names[3];  // op, algorithm, dtype
-    std::int64_t input_size, output_size, apart;
-    std::uint64_t input_type, output_type;
-    std::int32_t collective, root;
-
-    bool operator==(const Key& other) const { return std::memcmp(this, &other, sizeof(Key)) == 0; }
-};
-
-struct KeyHash {
-    std::size_t operator()(const Key& key) const {
-        std::uint64_t words[sizeof(Key) / 8];
-        static_assert(sizeof(Key) % 8 == 0);
-        std::memcpy(words, &key, sizeof(Key));
-        std::uint64_t mixed = 0;
-        for (const std::uint64_t word : words) mixed = (mixed ^ word) * 0x9E3779B97F4A7C15u >> 3;
-        return mixed;
-    }
-};
-
-struct Known {
-    std::shared_ptr<Task> task;
-    nb::object held[5];  // what the key points to
-    bool in_place;
-};
-
-constexpr std::int64_t kApart = INT64_MIN;  // input and output are far apart
-
 // How often this process has been forked from another since it loaded the library.
 std::atomic<int>& forks() {
     static std::atomic<int> count{0};
@@ -177,8 +148,6 @@ class PythonEndpoint {
         endpoint_.meet(participant, Link(std::move(fds)));
     }
     bool knows(int participant) const { return endpoint_.knows(participant); }
-    std::string broken() const { return endpoint_.broken(); }
-    std::uint64_t calls() const { return endpoint_.calls(); }
     void trace(std::size_t events) { endpoint_.trace(events); }
     void close() {
         if (forks().load() == forks_) endpoint_.close();
@@ -241,35 +210,20 @@ class PythonEndpoint {
             PyErr_Clear();
             return false;  // the long way says what is wrong with it
         }
+        const Arguments arguments{collective, input, output, op, algorithm, dtype,
+                                  static_cast<int>(root)};
         View in;
         View out;
-        Key key;
-        if (!make_key(key, in, out, collective, input, output, op, algorithm, dtype,
-                      static_cast<int>(root))) {
-            return false;
-        }
-        const auto found = known_.find(key);
-        if (found == known_.end()) return false;
-        perform(*found->second.task, in, out, found->second.in_place);
+        const Known* known = known_.find(arguments, in, out);
+        if (known == nullptr) return false;
+        perform(*known->task, in, out, known->in_place);
         return true;
     }
 
     void remember(int collective, nb::handle input, nb::handle output, nb::handle op,
                   nb::handle algorithm, nb::handle dtype, int root,
                   const std::shared_ptr<Task>& task, bool in_place) {
-        View in;
-        View out;
-        Key key;
-        if (!make_key(key, in, out, collective, input, output, op, algorithm, dtype, root)) return;
-        if (known_.size() >= kMostKnown) known_.clear();
-        const auto type = [](const View& view, nb::handle array) {
-            return view.is_array() && view.data() != nullptr ? nb::object(array.attr("dtype"))
-                                                             : nb::object(nb::none());
-        };
-        known_[key] = {task,
-                       {nb::borrow(op), nb::borrow(algorithm), nb::borrow(dtype), type(in, input),
-                        type(out, output)},
-                       in_place};
+        known_.keep({collective, input, output, op, algorithm, dtype, root}, task, in_place);
     }
 
     // A block of memory that others can read in place, as a writable memoryview.
@@ -297,32 +251,6 @@ class PythonEndpoint {
     }
 
    private:
-    static constexpr std::size_t kMostKnown = 4096;
-
-    bool make_key(Key& key, View& in, View& out, int collective, nb::handle input,
-                  nb::handle output, nb::handle op, nb::handle algorithm, nb::handle dtype,
-                  int root) {
-        const bool one = output.ptr() == input.ptr();
-        if (!input.is_none() && !in.take(input, one)) return false;
-        if (!one && !output.is_none() && !out.take(output, true)) return false;
-        const View& target = one ? in : out;
-        std::int64_t apart = 0;
-        if (!one && in.data() != nullptr && out.data() != nullptr) {
-            apart = out.data() - in.data();
-            const std::int64_t most = 16 * std::max(in.elements(), out.elements());
-            if (apart > most || -apart > most) apart = kApart;
-        }
-        key = {{op.ptr(), algorithm.ptr(), dtype.ptr()},
-               in.elements(),
-               one ? -1 : out.elements(),
-               apart,
-               in.type(),
-               target.type(),
-               collective,
-               root};
-        return true;
-    }
-
     void perform(Task& task, const View& in, const View& out, bool in_place) {
         if (forks().load(std::memory_order_relaxed) != forks_) {
             throw BadInput("this communicator belongs to process " + std::to_string(pid_) +
@@ -367,7 +295,7 @@ class PythonEndpoint {
     pid_t pid_;
     int forks_;
     std::uint64_t patience_ = 300'000'000'000;
-    std::unordered_map<Key, Known, KeyHash> known_;
+    KnownCalls known_;
 };
 
 std::uint64_t ping(nb::handle memory, int role, int rounds) {
@@ -439,9 +367,7 @@ void bind_engine(nb::module_& module) {
         .def("traced", &PythonEndpoint::traced)
         .def("last_calls", &PythonEndpoint::last_calls)
         .def("close", &PythonEndpoint::close)
-        .def("patience", &PythonEndpoint::set_patience)
-        .def_prop_ro("calls", &PythonEndpoint::calls)
-        .def_prop_ro("broken", &PythonEndpoint::broken);
+        .def("patience", &PythonEndpoint::set_patience);
 }
 
 }  // namespace roundelay

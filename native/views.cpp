@@ -66,6 +66,7 @@ bool View::take_array(nb::handle object, bool writable) {
     const auto& head = *reinterpret_cast<const ArrayHead*>(object.ptr());
     const int needed = kContiguous | (writable ? kWriteable : 0);
     if ((head.flags & needed) != needed) return false;
+    array_ = true;
     data_ = head.data;
     elements_ = 1;
     for (int i = 0; i < head.dimensions; ++i) elements_ *= head.shape[i];

@@ -24,13 +24,14 @@ class View {
     std::byte* data() const { return data_; }
     std::int64_t elements() const { return elements_; }
     std::uint64_t type() const { return type_; }  // equal for equal element types
-    bool is_array() const { return !held_; }      // then `type` is its dtype's address
+    bool is_array() const { return array_; }      // then `type` is its dtype's address
 
    private:
     bool take_array(nanobind::handle object, bool writable);
 
     Py_buffer view_{};
     bool held_ = false;
+    bool array_ = false;
     std::byte* data_ = nullptr;
     std::int64_t elements_ = 0;
     std::uint64_t type_ = 0;

@@ -214,6 +214,17 @@ def overlapping(comm):
         assert (a == n * (n - 1) // 2 + n * k).all()
 
 
+def switch_in_the_background(comm):
+    """A schedule with helpers, planned by the thread of an operation under way."""
+    x = np.ones(5)
+    handle = comm.all_reduce(x, algorithm="switch", async_op=True)
+    handle.wait(20)
+    assert (x == comm.ranks).all()
+    comm.barrier()
+    comm.all_reduce(x)
+    assert comm._call.__name__ == "call"  # the short way is open again
+
+
 def groups(comm):
     """Communicators of some ranks, and of those again."""
     n, me = comm.ranks, comm.rank

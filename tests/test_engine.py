@@ -34,7 +34,8 @@ def test_every_algorithm_between_nodes(nodes):
 
 @pytest.mark.parametrize("nodes", [None, "abab"], ids=ident)
 @pytest.mark.parametrize("program", ["every_type", "narrow_floats", "kept_shapes", "shared_buffers",
-                                     "overlapping", "groups", "fixed_order"])  # fmt: skip
+                                     "overlapping", "groups", "fixed_order",
+                                     "switch_in_the_background"])  # fmt: skip
 def test_programs(program, nodes):
     run(program, len(nodes or "123"), nodes=nodes)
 

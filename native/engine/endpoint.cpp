@@ -26,7 +26,7 @@ constexpr std::size_t kWindow = 1 << 20;
 Endpoint::Endpoint(std::shared_ptr<Node> node, std::uint32_t local, int participant, Names names,
                    bool crowded)
     : node_(std::move(node)), local_(local), participant_(participant), names_(std::move(names)),
-      crowded_(crowded), spins_(crowded ? 0 : kSpins), routes_(names_.participants.size()),
+      spins_(crowded ? 0 : kSpins), routes_(names_.participants.size()),
       arena_(node_->arena(local)), window_(std::min(kWindow, arena_.size())),
       isa_(reduce::chosen_isa()) {
     page().pid.store(getpid());

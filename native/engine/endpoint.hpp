@@ -74,7 +74,6 @@ class Endpoint {
     // Says farewell: others that still wait for this participant are told.
     void close();
 
-    std::uint64_t calls() const { return sequence_; }
     void trace(std::size_t events);  // 0: no more
     const Trace* traced() const { return trace_.get(); }
     std::vector<CallRecord::Read> last_calls() const;  // oldest first
@@ -197,7 +196,6 @@ class Endpoint {
     std::uint32_t local_;
     int participant_;
     Names names_;
-    bool crowded_;
     std::uint32_t spins_;
     std::vector<Route> routes_;
     std::vector<std::unique_ptr<Mapped>> mapped_;

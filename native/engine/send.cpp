@@ -176,6 +176,11 @@ void Endpoint::publish(Run& run, std::size_t size) {
         }
         return peer.seen_taken >= reader.message;
     };
+    if (size > arena_.size()) {
+        fail({Trouble::broken, participant_, name(participant_) + " has " + std::to_string(size) +
+              " bytes to show and an arena of " + std::to_string(arena_.size()) +
+              "; this is a defect: messages are cut to fit"});
+    }
     std::byte* room = arena_.room(size, window_, has_taken);
     if (room == nullptr) {
         await(run, [&] { return (room = arena_.room(size, window_, has_taken)) != nullptr; }, -1);

@@ -109,7 +109,7 @@ def task(
     dtype: str,
     options: dict[str, int],
 ) -> Task:
-    """A plan (int64, as `roundelay.planner` writes it) over a layout, cut into slices."""
+    """A plan (int64, as `roundelay.team` writes it) over a layout, cut into slices."""
 
 class Endpoint:
     """One participant of an exchange; see native/engine/endpoint.hpp."""
@@ -183,14 +183,6 @@ class Endpoint:
 
     def patience(self, seconds: float) -> None:
         """How long a wait may take."""
-
-    @property
-    def calls(self) -> int:
-        """Calls made."""
-
-    @property
-    def broken(self) -> str:
-        """Why nothing works any more; empty while it does."""
 
 def attachable(pid: int, address: int) -> bool:
     """Whether this process may read that memory, which is another's `own_address()`."""

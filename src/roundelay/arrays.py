@@ -109,3 +109,8 @@ def _torch(x: Any, what: str) -> tuple[Array, str]:
         return x.numpy(), name
     except (TypeError, RuntimeError) as error:
         raise RoundelayError(f"{what}, a tensor of {name}, gives no memory: {error}") from None
+
+
+def item_size(dtype: str) -> int:
+    """Bytes of an element."""
+    return np.dtype(CARRIERS.get(dtype, dtype)).itemsize

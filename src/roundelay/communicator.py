@@ -26,6 +26,7 @@ from .errors import RoundelayError
 from .planner import Planner
 from .recorder import EVENTS, LastCall, Recorder
 from .requests import COLLECTIVES, Request
+from .run.among import Among
 from .run.group import Exchange, Group
 from .run.handles import Worker
 from .run.pool import Pool
@@ -267,11 +268,12 @@ class Communicator:
         """A call for the first time, or one that takes more than the engine."""
         self._usable()
         request = Request(collective, x, out, op, root, algorithm, dtype, scale, counts)
-        if self._worker is None and not async_op:
+        if not async_op and (self._worker is None or self._worker.idle()):
+            self._call = self._endpoint.call
             return self._planner.perform(request)
+        self._call = _never
         if self._worker is None:
             self._worker = Worker(f"roundelay-{self._tag}")
-            self._call = _never
         handle = self._worker.submit(lambda: self._planner.perform(request))
         return handle if async_op else handle.wait()
 
@@ -324,7 +326,8 @@ class Communicator:
 
     def _in_order(self, do: Callable[[], Any]) -> Any:
         """Do it after all calls before."""
-        return do() if self._worker is None else self._worker.submit(do).wait()
+        idle = self._worker is None or self._worker.idle()
+        return do() if idle or self._worker is None else self._worker.submit(do).wait()
 
     def split(
         self, color: int, key: int | None = None, *, fixed_order: bool | None = None
@@ -348,7 +351,7 @@ class Communicator:
         same.sort(key=lambda r: (every[r, 1], r))
         new = None
         # The others go along, for what a new group tells one another goes through all ranks.
-        exchange = _Among(self, same)
+        exchange = Among(lambda data: self._in_order(lambda: self._exchange(data)), same)
         if color >= 0:
             new = Communicator(
                 exchange, self._session, [self._members[r] for r in same],
@@ -359,11 +362,16 @@ class Communicator:
         return new
 
     def _exchange(self, data: bytes) -> list[bytes]:
-        """An all-gather of small bytes, for set-up."""
-        lengths = self.all_gather(np.array([len(data)], np.int64))
+        """An all-gather of small bytes, for set-up; at once, in whatever thread plans a call."""
+
+        def gather(x: Array) -> Array:
+            every: Array = self._planner.perform(Request(ALL_GATHER, x, None))
+            return every
+
+        lengths = gather(np.array([len(data)], np.int64))
         row = np.zeros(int(lengths.max()) or 1, np.uint8)
         row[: len(data)] = np.frombuffer(data, np.uint8)
-        rows = self.all_gather(row).reshape(self.ranks, -1)
+        rows = gather(row).reshape(self.ranks, -1)
         return [rows[r, : lengths[r]].tobytes() for r in range(self.ranks)]
 
     def _grow(self, hosts: list[int]) -> Group:
@@ -405,23 +413,6 @@ class Communicator:
     def __repr__(self) -> str:
         nodes = f"{len(self.nodes)} node{'s' * (len(self.nodes) > 1)}"
         return f"<Communicator: rank {self.rank} of {self.ranks}, {nodes}>"
-
-
-class _Among:
-    """An exchange of some ranks, by one of all ranks that each makes equally often."""
-
-    def __init__(self, parent: Communicator, members: Sequence[int]) -> None:
-        self._parent, self._members, self._left = parent, members, Group.EXCHANGES
-
-    def __call__(self, data: bytes) -> list[bytes]:
-        self._left -= 1
-        every = self._parent._exchange(data)
-        return [every[r] for r in self._members]
-
-    def finish(self) -> None:
-        """Make the rest, where this rank belongs to no new group."""
-        while self._left > 0:
-            self(b"")
 
 
 def _never(*_: Any) -> bool:

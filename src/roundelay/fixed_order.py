@@ -18,14 +18,14 @@ SMALL: Final = 64 << 10
 """Bytes up to which every rank adds up everything; above, a piece each."""
 
 
-def in_rank_order(collective: str, ranks: int, root: int, size: int) -> Schedule:
+def in_rank_order(collective: str, ranks: int, root: int, small: bool) -> Schedule:
     """The schedule for a collective that adds up.
 
     Args:
         collective: all_reduce, reduce or reduce_scatter.
         ranks: of the collective.
         root: of a rooted one.
-        size: bytes.
+        small: whether every rank adds up everything; else each a piece.
     """
     if collective == "reduce":
         rank = np.arange(ranks if ranks > 1 else 0)
@@ -33,7 +33,7 @@ def in_rank_order(collective: str, ranks: int, root: int, size: int) -> Schedule
                         name="rank_order")  # fmt: skip
     if collective == "reduce_scatter":
         return reduce_scatter(ranks)
-    if size <= SMALL or ranks > 4096:
+    if small and ranks <= 4096:  # one_shot has n * n moves
         return build("all_reduce/one_shot", ranks)
     return then(reduce_scatter(ranks), build("all_gather/direct", ranks))
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from . import _native, fixed_order
 from .algorithms import find
-from .arrays import Array, give_back
+from .arrays import Array, give_back, item_size
 from .errors import RoundelayError
 from .fixed_order import in_rank_order
 from .layout import layout
 from .recorder import Note, Notes
-from .requests import COLLECTIVES, OPS, Memory, Request, memory, scaled
+from .requests import COLLECTIVES, NO_ROOT, OPS, Memory, Request, memory, scaled
 from .run.group import Group
 from .schedule import Schedule
 from .selection import Table, Topology
@@ -29,9 +29,7 @@ STREAM_FROM: Final = 8 << 20
 """Bytes of a result from which it is written past the cache, where nothing of it is read again."""
 MOST_OWN: Final = 64
 """Schedules of the user's own whose plans are kept."""
-NO_ROOT: Final = 2**32 - 1
 NO_OP: Final = 255
-_ITEM: Final = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
 
 
 class Planner:
@@ -93,9 +91,11 @@ class Planner:
         if not (short and endpoint.call(*key, dtype, request.root)):
             if request.op == "premul_sum" and x is not None:
                 x = scaled(x, dtype, request.scale)
+            largest = self._largest(request, found)
             planned = self._choose(request, found)
-            self._connect(planned, request, found)
-            tasks = self._tasks(request, found, planned)
+            options = self._options(request, found, planned, largest)
+            self._connect(planned, found, options)
+            tasks = self._tasks(request, found, planned, options)
             run(planned.team, self._rank, tasks, x, y, found.in_place)
             if short and not planned.schedule.helpers:
                 for name in {dtype, request.dtype}:
@@ -131,13 +131,12 @@ class Planner:
     def meet(self) -> None:
         """Connect what a barrier needs: few connections, by which ranks agree on all others."""
         nothing = np.empty(0, np.uint8)
-        call = Request(COLLECTIVES.index("barrier"), nothing, nothing, None, 0, "auto", None, None,
-                       None)  # fmt: skip
+        call = Request(COLLECTIVES.index("barrier"), nothing, nothing)
         self._first = self._choose(call, memory(call, self._rank, self._ranks))
         self._met.add(_met(self._first))
         self._first.team.group.connect(self._rank, self._first.peers)
 
-    def _connect(self, planned: Planned, request: Request, found: Memory) -> None:
+    def _connect(self, planned: Planned, found: Memory, call: dict[str, int]) -> None:
         """Connect with the peers of a plan that is new.
 
         Ranks that were asked for different things would wait for connections in vain, so they
@@ -145,7 +144,6 @@ class Planner:
         """
         if _met(planned) in self._met or len(self._topology.nodes) == 1:
             return
-        call = self._options(request, found, planned)
         task = self._task(self._first, self._rank, np.zeros(self._ranks, np.int64), found.dtype,
                           "sum", call | {"slices": 1, "lag": 0, "divisor": 0})  # fmt: skip
         run(self._first.team, self._rank, {self._rank: task}, None, None, False)
@@ -168,8 +166,7 @@ class Planner:
         return self._teams.plan(schedule, self._order)
 
     def _ordered(self, kind: str, root: int, small: bool) -> Planned:
-        size = 0 if small else fixed_order.SMALL + 1
-        return self._teams.plan(in_rank_order(kind, self._ranks, root, size), self._order)
+        return self._teams.plan(in_rank_order(kind, self._ranks, root, small), self._order)
 
     def _users(self, schedule: Schedule, request: Request) -> Planned:
         """A schedule of the user's own."""
@@ -197,8 +194,9 @@ class Planner:
         if self._fixed_order and schedule.kind.sums and self._ranks > 1:
             fixed_order.check(schedule, verify(schedule).summation)
 
-    def _tasks(self, request: Request, found: Memory, planned: Planned) -> dict[int, Any]:
-        options = self._options(request, found, planned)
+    def _tasks(
+        self, request: Request, found: Memory, planned: Planned, options: dict[str, int]
+    ) -> dict[int, Any]:
         key = (options["collective"], options["plan"], options["root"])
         self.notes.keep(key, Note(label(planned.schedule), planned.numbers))
         op = "sum" if request.op in (None, "avg", "premul_sum") else request.op
@@ -214,12 +212,14 @@ class Planner:
         participants = self._ranks + planned.schedule.helpers
         return _native.task(planned.numbers[p], participants, *places, op, dtype, options)
 
-    def _options(self, request: Request, found: Memory, planned: Planned) -> dict[str, int]:
+    def _options(
+        self, request: Request, found: Memory, planned: Planned, largest: int
+    ) -> dict[str, int]:
         """How the schedule is cut, and what all ranks must agree on."""
         schedule, kind, group = planned.schedule, request.kind, planned.team.group
         item = item_size(found.dtype)
         pieces = schedule.chunks // kind.piece_count(schedule.size)
-        chunk = -(-self._largest(request, found) // pieces) * item
+        chunk = -(-largest // pieces) * item
         cut = slicing(schedule, chunk, len(self._topology.nodes), group.arena, group.attach)
         name = f"{planned.identity}{cut}"
         return {
@@ -239,7 +239,7 @@ class Planner:
         if request.counts is None or request.kind.pieces < 2:
             return largest
         most = np.array([largest], np.int64)
-        self.perform(Request(0, most, most, "max", 0, "auto", None, None, None))
+        self.perform(Request(COLLECTIVES.index("all_reduce"), most, most, "max"))
         return int(most[0])
 
     def _streamed(self, request: Request, found: Memory) -> bool:
@@ -256,11 +256,6 @@ class Planner:
 def _met(planned: Planned) -> tuple[str, bytes]:
     """What tells plans apart by their peers: a schedule of the user's own is in another order."""
     return planned.identity, planned.order.tobytes()
-
-
-def item_size(dtype: str) -> int:
-    """Bytes of an element."""
-    return _ITEM.get(dtype) or np.dtype(dtype).itemsize
 
 
 def label(schedule: Schedule) -> str:

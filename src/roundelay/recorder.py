@@ -14,7 +14,7 @@ import numpy as np
 from . import _native
 from .errors import RoundelayError
 from .formats.chrome import write_chrome
-from .requests import COLLECTIVES, OPS
+from .requests import COLLECTIVES, NO_ROOT, OPS
 from .run.group import Group
 from .timeline import OWN, UNKNOWN, Act, Column, Timeline, What
 
@@ -22,7 +22,6 @@ EVENTS: Final = 65536
 """Events that are kept of each participant, 64 bytes each."""
 TEAM: Final = 10**9
 """Calls of the k-th group with helpers are numbered from k times this on."""
-NO_ROOT: Final = 2**32 - 1
 
 _EVENT: Final = np.dtype(
     [

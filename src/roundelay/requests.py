@@ -18,6 +18,8 @@ COLLECTIVES: Final = (
     "all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "gather", "scatter",
     "all_to_all", "barrier",
 )  # fmt: skip
+NO_ROOT: Final = 2**32 - 1
+"""What the engine takes for the root of a collective that has none."""
 OPS: Final = ("sum", "product", "min", "max", "band", "bor", "bxor", "avg", "premul_sum")
 
 
@@ -28,12 +30,12 @@ class Request:
     collective: int
     x: Any
     out: Any
-    op: str | None
-    root: int
-    algorithm: str | Schedule
-    dtype: str | None
-    scale: Any
-    counts: Any
+    op: str | None = None
+    root: int = 0
+    algorithm: str | Schedule = "auto"
+    dtype: str | None = None
+    scale: Any = None
+    counts: Any = None
 
     @property
     def kind(self) -> Collective:
@@ -91,7 +93,7 @@ def memory(request: Request, rank: int, ranks: int) -> Memory:
     result = request.out
     if has_output and y is None:
         wanted = _wanted(kind, counts, rank, kind.after)
-        y, result = _fresh(request, known, kind, wanted, ranks)
+        y, result = _fresh(request, known, wanted)
     _check_length(kind, "output", y, _wanted(kind, counts, rank, kind.after))
     in_place, x_used = _overlap(kind, x, y, counts, rank)
     _check_op(request, known.dtype)
@@ -160,9 +162,7 @@ def _check_length(kind: Collective, what: str, array: Flat | None, wanted: int) 
         )
 
 
-def _fresh(
-    request: Request, like: Flat, kind: Collective, wanted: int, ranks: int
-) -> tuple[Flat, Any]:
+def _fresh(request: Request, like: Flat, wanted: int) -> tuple[Flat, Any]:
     """A new output, of the input's library where that is torch."""
     x = request.x
     carrier = CARRIERS.get(like.dtype, like.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -83,6 +83,8 @@ class Group:
         self._near = near
         leader = next(r for r in range(len(ranks)) if node_of[r] == node_of[me])
         asked = _number("ROUNDELAY_ARENA", ARENA)
+        # One more, for what is said about the exchange.
+        self._connections = _number("ROUNDELAY_CONNECTIONS", CONNECTIONS) + 1
         node = Node.make(len(near), _affordable(asked, len(near))) if leader == me else None
         if node and node.arena < asked:
             LOG.warning(
@@ -130,15 +132,12 @@ class Group:
         return f"switch {participant - len(self._ranks)} (in rank {host})"
 
     def connect(self, participant: int, peers: Iterable[int]) -> None:
-        """Connections of one of this process's ranks with peers, who ask for the same."""
+        """Connections of this process's rank with other ranks, who ask for the same."""
         endpoint = self.endpoints[participant]
-        fresh = [p for p in peers if p not in self._near and not endpoint.knows(p)]
-        count = _number("ROUNDELAY_CONNECTIONS", CONNECTIONS) + 1
-        plain = [p for p in fresh if p < len(self._ranks) and participant < len(self._ranks)]
-        where = {self._ranks[p]: p for p in plain}
-        found = self._session.connect(where, f"{self._tag}", count)
+        fresh = {self._ranks[p]: p for p in peers if p not in self._near and not endpoint.knows(p)}
+        found = self._session.connect(fresh, self._tag, self._connections)
         for rank, sockets in found.items():
-            endpoint.link(where[rank], [s.detach() for s in sockets])
+            endpoint.link(fresh[rank], [s.detach() for s in sockets])
 
     def connect_helpers(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Connections of pairs of participants, one of each being a helper."""
@@ -149,8 +148,8 @@ class Group:
                     if endpoint.knows(other):
                         continue
                     rank = self._ranks[self.hosts[other]]
-                    count = _number("ROUNDELAY_CONNECTIONS", CONNECTIONS) + 1
-                    found = self._session.connect([rank], f"{self._tag}:{a}:{b}", count)
+                    purpose = f"{self._tag}:{a}:{b}"
+                    found = self._session.connect([rank], purpose, self._connections)
                     endpoint.link(other, [s.detach() for s in found[rank]])
 
     def close(self) -> None:
@@ -184,6 +183,3 @@ def _number(variable: str, default: int) -> int:
     if value < 1:
         raise RoundelayError(f"{variable} is {text!r}; expected a whole number from 1 up")
     return value
-
-
-__all__: list[Any] = ["Exchange", "Group"]

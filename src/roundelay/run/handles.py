@@ -43,10 +43,16 @@ class Worker:
 
     def __init__(self, name: str) -> None:
         self._pool = ThreadPoolExecutor(1, name)
+        self._last: Handle | None = None
 
     def submit(self, operation: Callable[[], Any]) -> Handle:
         """Have it done after all before it."""
-        return Handle(self._pool.submit(operation))
+        self._last = Handle(self._pool.submit(operation))
+        return self._last
+
+    def idle(self) -> bool:
+        """Whether all that was submitted has been done."""
+        return self._last is None or self._last.done()
 
     def close(self) -> None:
         """Ends when what was submitted has been done."""
