@@ -198,7 +198,7 @@ class Planner:
         self, request: Request, found: Memory, planned: Planned, options: dict[str, int]
     ) -> dict[int, Any]:
         key = (options["collective"], options["plan"], options["root"])
-        self.notes.keep(key, Note(label(planned.schedule), planned.numbers))
+        self.notes.keep(key, Note(label(planned.schedule), planned.plans))
         op = "sum" if request.op in (None, "avg", "premul_sum") else request.op
         return {
             p: self._task(planned, p, found.counts, found.dtype, op, options)

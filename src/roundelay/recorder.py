@@ -14,6 +14,7 @@ import numpy as np
 from . import _native
 from .errors import RoundelayError
 from .formats.chrome import write_chrome
+from .program import Plan
 from .requests import COLLECTIVES, NO_ROOT, OPS
 from .run.group import Group
 from .timeline import OWN, UNKNOWN, Act, Column, Timeline, What
@@ -38,11 +39,11 @@ class Note(NamedTuple):
 
     Attributes:
         algorithm: its name, and parameters.
-        numbers: [participant of this process], its plan as the engine reads it.
+        plans: [participant of this process], its plan, with the real participants as peers.
     """
 
     algorithm: str
-    numbers: Mapping[int, Any]
+    plans: Mapping[int, Plan]
 
 
 Key = tuple[int, int, int]
@@ -170,7 +171,7 @@ class Recorder:
             note = self._notes.get(key)
             calls[int(e["call"]) + g * TEAM] = describe(e, note)
             if key not in known:
-                fresh_acts = self._acts(g, note.numbers[participant]) if note else []
+                fresh_acts = self._acts(g, note.plans[participant]) if note else []
                 known[key] = len(acts), len(fresh_acts)
                 acts += fresh_acts
             places.append(known[key])
@@ -219,25 +220,19 @@ class Recorder:
         ranks = len(self._node)
         return participant if participant < ranks else participant - ranks + self._first[g]
 
-    def _acts(self, g: int, numbers: Sequence[int]) -> list[Act]:
-        """The entries of a plan, read from the form in which the engine takes it."""
-        left = iter(int(n) for n in numbers)
-        take = left.__next__
-        _, _, entries = take(), take(), take()
+    def _acts(self, g: int, made: Plan) -> list[Act]:
+        """What the entries of a plan do."""
         acts = []
-        for _ in range(entries):
-            _, _, step = take(), take(), take()
-            peers = [self._participant(g, take()) for _ in range(take())]
+        for entry in made.entries:
             runs: list[tuple[int, int]] = []
-            for _ in range(take()):
-                first, count, _, _ = take(), take(), take(), take()
+            for segment in entry.segments:
+                first, count = segment.first, segment.chunks
                 if runs and sum(runs[-1]) == first:
                     runs[-1] = (runs[-1][0], runs[-1][1] + count)
                 else:
                     runs.append((first, count))
-            for _ in range(2 * take()):
-                take()
-            acts.append(Act(step, tuple(peers), tuple(runs)))
+            peers = tuple(self._participant(g, p) for p in entry.peers)
+            acts.append(Act(entry.step, peers, tuple(runs)))
         return acts
 
     def last_calls(self) -> list[LastCall]:

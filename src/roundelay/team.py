@@ -6,6 +6,7 @@ Here a schedule becomes what the participants of this process do, as numbers for
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -38,7 +39,8 @@ class Planned(NamedTuple):
 
     Attributes:
         order: [rank of the schedule], the real rank that plays it.
-        numbers: [participant of this process], its plan as the engine reads it.
+        plans: [participant of this process], its plan with the real participants as peers.
+        numbers: [participant of this process], the same as the engine reads it.
         peers: ranks that this one exchanges messages with.
         pairs: participants that exchange messages, one of each pair being a helper.
         identity: equal where the schedules are.
@@ -47,6 +49,7 @@ class Planned(NamedTuple):
     schedule: Schedule
     order: Array
     team: Team
+    plans: Mapping[int, Plan]
     numbers: Mapping[int, Array]
     peers: tuple[int, ...]
     pairs: tuple[tuple[int, int], ...]
@@ -75,16 +78,23 @@ class Teams:
                 self._teams[hosts] = Team(group, workers)
             team = self._teams[hosts]
         virtual = np.argsort(order)
-        numbers = {}
-        for p in team.group.endpoints:
-            made = plan(schedule, int(virtual[p]) if p < self._ranks else p)
-            numbers[p] = self._numbers(made, order)
-        peers = {p for e in numbers[self._rank][1] for p in e if 0 <= p < self._ranks}
+        plans = {
+            p: self._played(plan(schedule, int(virtual[p]) if p < self._ranks else p), order)
+            for p in team.group.endpoints
+        }
+        peers = {p for e in plans[self._rank].entries for p in e.peers if 0 <= p < self._ranks}
         return Planned(
-            schedule, order, team, {p: n[0] for p, n in numbers.items()},
+            schedule, order, team, plans, {p: encode(made) for p, made in plans.items()},
             tuple(sorted(peers - {self._rank})), tuple(sorted(self._pairs(schedule, order))),
             identity(schedule),
         )  # fmt: skip
+
+    def _played(self, made: Plan, order: Array) -> Plan:
+        """The plan with the real participants as peers."""
+        entries = (
+            e._replace(peers=tuple(self._real(p, order) for p in e.peers)) for e in made.entries
+        )
+        return replace(made, entries=tuple(entries))
 
     def _pairs(self, schedule: Schedule, order: Array) -> set[tuple[int, int]]:
         """Participants that exchange messages, one of each pair being a helper."""
@@ -113,21 +123,6 @@ class Teams:
                 raise RoundelayError("a helper of the schedule exchanges with no rank at all")
         return tuple(below[n:].tolist())
 
-    def _numbers(self, made: Plan, order: Array) -> tuple[Array, list[list[int]]]:
-        """A plan as the engine reads it, and the peers of each entry."""
-        flat = [made.chunks, made.steps, len(made.entries)]
-        everyone = []
-        for e in made.entries:
-            peers = [self._real(p, order) for p in e.peers]
-            everyone.append(peers)
-            flat += [e.send, e.bounce, e.step, len(peers), *peers, len(e.segments)]
-            for s in e.segments:
-                flat += s
-            flat.append(len(e.after))
-            for entry, only_in_place in e.after:
-                flat += [entry, only_in_place]
-        return np.array(flat, np.int64), everyone
-
     def close(self) -> None:
         """Ends the helpers."""
         for team in self._teams.values():
@@ -145,6 +140,19 @@ def run(team: Team, rank: int, tasks: Mapping[int, Any], x: Any, y: Any, in_plac
     team.group.endpoints[rank].run(tasks[rank], x, y, in_place)
     for handle in pending:
         handle.wait()
+
+
+def encode(made: Plan) -> Array:
+    """A plan as native/engine/plan.cpp reads it."""
+    flat = [made.chunks, made.steps, len(made.entries)]
+    for e in made.entries:
+        flat += [e.send, e.bounce, e.step, len(e.peers), *e.peers, len(e.segments)]
+        for s in e.segments:
+            flat += s
+        flat.append(len(e.after))
+        for entry, only_in_place in e.after:
+            flat += [entry, only_in_place]
+    return np.array(flat, np.int64)
 
 
 def identity(schedule: Schedule) -> str:
