@@ -1,6 +1,7 @@
 """Options, markers and settings that all tests share."""
 
 import os
+import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +27,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Tests interrupt this process and its children, also where `nohup` or a shell's background job
+    # had them ignore that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     settings.load_profile("soak" if config.getoption("--soak") else "same")
 
 

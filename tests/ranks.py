@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -35,12 +34,6 @@ def free_address():
         return f"127.0.0.1:{s.getsockname()[1]}"
 
 
-def usual_signals():
-    """In a new process: not what `nohup` or a shell's background job ignores."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-
-
 def start(name, ranks, *arguments, nodes=None, environ=None, module="rank_programs"):
     """Processes that call `MODULE.NAME(comm, *arguments)`; `nodes` names each rank's node."""
     address, secret = free_address(), secrets.token_hex(8)
@@ -53,7 +46,6 @@ def start(name, ranks, *arguments, nodes=None, environ=None, module="rank_progra
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            preexec_fn=usual_signals,
         )
         for r in range(ranks)
     ]  # fmt: skip

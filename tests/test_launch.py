@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from ranks import usual_signals
 
 from roundelay import cli
 from roundelay.run.launch import rank_environments
@@ -49,7 +48,6 @@ def start(*words):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=usual_signals,
     )
 
 

@@ -14,6 +14,8 @@ struct Call {
     std::uint8_t type = 0;
     std::uint8_t op = 0;
     std::uint8_t spare[5] = {};
+
+    bool operator==(const Call&) const = default;
 };
 
 static_assert(sizeof(Call) == 32);

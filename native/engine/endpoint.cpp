@@ -63,15 +63,13 @@ void Endpoint::meet(int participant, std::uint32_t local) {
 }
 
 void Endpoint::meet(int participant, Link link) {
-    links_.push_back(std::make_unique<Link>(std::move(link)));
-    link_participants_.push_back(participant);
-    left_.push_back(false);
-    routes_.at(static_cast<std::size_t>(participant)).link = links_.back().get();
+    linked_.push_back(std::make_unique<Linked>(Linked{participant, std::move(link)}));
+    routes_.at(static_cast<std::size_t>(participant)).linked = linked_.back().get();
 }
 
 bool Endpoint::knows(int participant) const {
     const Route& route = routes_.at(static_cast<std::size_t>(participant));
-    return route.mapped != nullptr || route.link != nullptr;
+    return route.mapped != nullptr || route.linked != nullptr;
 }
 
 void Endpoint::show(int fd, std::byte* memory, std::size_t size) {
@@ -108,9 +106,9 @@ void Endpoint::close() {
         static_cast<std::uint32_t>(State::closed)) {
         return;
     }
-    for (const auto& link : links_) {
-        link->say({Word::Kind::farewell, participant_, 0, "", {}});
-        link->end();
+    for (const auto& peer : linked_) {
+        peer->link.say({Word::Kind::farewell, participant_, 0, "", {}});
+        peer->link.end();
     }
 }
 
@@ -169,9 +167,10 @@ void Endpoint::finish(Run& run) {
     if (!lent_.empty()) {
         await(run, [this] { reap(); return lent_.empty(); }, -1);
     }
-    for (std::size_t i = 0; i < links_.size(); ++i) {
-        if (links_[i]->idle()) continue;
-        await(run, [&] { links_[i]->pump(); return links_[i]->idle(); }, link_participants_[i]);
+    for (const auto& peer : linked_) {
+        Link& link = peer->link;
+        if (link.idle()) continue;
+        await(run, [&link] { link.pump(); return link.idle(); }, peer->participant);
     }
     const Settings& settings = run.task.settings;
     if (settings.divisor > 1 && run.task.output_size > 0) {

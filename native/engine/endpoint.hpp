@@ -101,9 +101,14 @@ class Endpoint {
         std::uint64_t seen_taken = 0;
         std::vector<Pool> pools;
     };
+    struct Linked {
+        int participant;
+        Link link;
+        bool left = false;  // it has said farewell
+    };
     struct Route {
         Mapped* mapped = nullptr;
-        Link* link = nullptr;
+        Linked* linked = nullptr;
     };
     // A message that a reader takes from where it lies.
     struct Lent {
@@ -199,9 +204,7 @@ class Endpoint {
     std::uint32_t spins_;
     std::vector<Route> routes_;
     std::vector<std::unique_ptr<Mapped>> mapped_;
-    std::vector<std::unique_ptr<Link>> links_;
-    std::vector<int> link_participants_;
-    std::vector<bool> left_;  // those of other nodes that have said farewell
+    std::vector<std::unique_ptr<Linked>> linked_;
     Arena arena_;
     std::size_t window_;
     Stores stores_;

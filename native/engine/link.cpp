@@ -156,7 +156,7 @@ bool Link::receive(const Call& call, std::span<const Span> into, std::size_t siz
     }
     const Header& header = connection.header;
     if (header.magic != kMagic || header.size != size ||
-        std::memcmp(&header.call, &call, sizeof(Call)) != 0) {
+        header.call != call) {
         other = header.call;
         return false;
     }

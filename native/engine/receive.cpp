@@ -225,13 +225,18 @@ std::byte* Endpoint::pool(Mapped& of, std::uint64_t number) {
 }
 
 void Endpoint::take_linked(Run& run, int peer, std::span<const Span> into, std::size_t size) {
-    Link& link = *routes_[static_cast<std::size_t>(peer)].link;
+    Linked* const linked = routes_[static_cast<std::size_t>(peer)].linked;
+    if (linked == nullptr) {
+        fail({Trouble::broken, peer, "there is no connection with " + name(peer) +
+              "; this is a defect: connections are made before a plan is used"});
+    }
+    Link& link = linked->link;
     std::optional<Call> other;
     const auto here = [&] {
         if (link.receive(run.task.call, into, size, other)) return true;
         if (other) wrong_call(run, peer, *other);
         if (link.lost()) lost(peer);
-        for (const auto& each : links_) each->pump();
+        for (const auto& each : linked_) each->link.pump();
         return false;
     };
     if (here()) return;

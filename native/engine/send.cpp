@@ -53,13 +53,14 @@ void Endpoint::send(Run& run, std::size_t index, std::size_t slice) {
 
 void Endpoint::send_linked(Run& run, const Stage& stage, std::size_t size,
                            std::uint32_t* still_open) {
-    if (links_.empty()) return;
+    if (linked_.empty()) return;
     const bool bounces = stage.bounce == Bounce::always ||
                          (stage.bounce == Bounce::in_place && run.buffers.in_place);
     std::vector<iovec> parts;
     for (const int peer : stage.peers) {
-        Link* link = routes_[static_cast<std::size_t>(peer)].link;
-        if (link == nullptr) continue;
+        Linked* const linked = routes_[static_cast<std::size_t>(peer)].linked;
+        if (linked == nullptr) continue;
+        Link& link = linked->link;
         if (parts.empty() && bounces) {
             // What is overwritten may be so at once, before the copy has left.
             Stash& stash = keep(size);
@@ -68,8 +69,8 @@ void Endpoint::send_linked(Run& run, const Stage& stage, std::size_t size,
         } else if (parts.empty()) {
             for (const Span& part : cut_) parts.push_back({part.data, part.size});
         }
-        link->send(run.task.call, parts, size, still_open);
-        if (link->lost()) lost(peer);
+        link.send(run.task.call, parts, size, still_open);
+        if (link.lost()) lost(peer);
     }
 }
 

@@ -78,9 +78,9 @@ void Endpoint::await_long(Run& run, const std::function<bool()>& ready, int part
 // What waits for room in a connection, and what readers have taken meanwhile.
 void Endpoint::settle() {
     if (!lent_.empty()) reap();
-    for (std::size_t i = 0; i < links_.size(); ++i) {
-        links_[i]->pump();
-        if (links_[i]->lost()) lost(link_participants_[i]);
+    for (const auto& peer : linked_) {
+        peer->link.pump();
+        if (peer->link.lost()) lost(peer->participant);
     }
 }
 
@@ -101,7 +101,7 @@ void Endpoint::sleep(int participant, const std::function<bool()>& ready) {
     const bool mapped =
         participant < 0 || routes_[static_cast<std::size_t>(participant)].mapped != nullptr;
     std::vector<int> out;
-    for (const auto& link : links_) link->waiting_out(out);
+    for (const auto& peer : linked_) peer->link.waiting_out(out);
     if (mapped && out.empty()) {
         const std::uint32_t bell = page().bell.load(std::memory_order_acquire);
         page().asleep.store(1, std::memory_order_seq_cst);
@@ -112,7 +112,10 @@ void Endpoint::sleep(int participant, const std::function<bool()>& ready) {
     }
     std::vector<pollfd> on;
     for (const int fd : out) on.push_back({fd, POLLOUT, 0});
-    if (!mapped) on.push_back({routes_[static_cast<std::size_t>(participant)].link->next_in(), POLLIN, 0});
+    if (!mapped) {
+        const Link& link = routes_[static_cast<std::size_t>(participant)].linked->link;
+        on.push_back({link.next_in(), POLLIN, 0});
+    }
     const timespec limit{0, static_cast<long>(mapped ? kMs / 8 : kMs)};
     ppoll(on.data(), on.size(), &limit, nullptr);
 }
@@ -136,20 +139,20 @@ void Endpoint::check_others() {
 
 // What participants of other nodes have said.
 void Endpoint::hear(Run& run) {
-    for (std::size_t i = 0; i < links_.size(); ++i) {
-        if (left_[i]) continue;
-        const std::optional<Word> word = links_[i]->hear();
+    for (const auto& peer : linked_) {
+        if (peer->left) continue;
+        const std::optional<Word> word = peer->link.hear();
         if (word && word->kind == Word::Kind::farewell) {
-            left_[i] = true;
+            peer->left = true;
         } else if (word && word->kind == Word::Kind::waiting) {
             if (word->call.sequence == run.task.call.sequence &&
-                std::memcmp(&word->call, &run.task.call, sizeof(Call)) != 0) {
-                wrong_call(run, link_participants_[i], word->call);
+                word->call != run.task.call) {
+                wrong_call(run, peer->participant, word->call);
             }
         } else if (word) {
             fail({static_cast<Trouble>(word->trouble), word->blamed, word->text});
-        } else if (links_[i]->lost()) {
-            lost(link_participants_[i]);
+        } else if (peer->link.lost()) {
+            lost(peer->participant);
         }
     }
 }
@@ -161,11 +164,11 @@ void Endpoint::compare(Run& run) {
     for (const auto& peer : mapped_) {
         const auto theirs = peer->page->calls[call.sequence % kCallsKept].read();
         if (theirs && theirs->call.sequence == call.sequence &&
-            std::memcmp(&theirs->call, &call, sizeof(Call)) != 0) {
+            theirs->call != call) {
             wrong_call(run, peer->participant, theirs->call);
         }
     }
-    for (const auto& link : links_) link->say({Word::Kind::waiting, -1, 0, "", call});
+    for (const auto& peer : linked_) peer->link.say({Word::Kind::waiting, -1, 0, "", call});
 }
 
 // Whether a participant of the node has ended: this one, or (-1) any.
@@ -206,7 +209,7 @@ void Endpoint::note(const Failure& failure) {
     }
     const Word word{Word::Kind::failure, failure.participant(),
                     static_cast<std::int32_t>(failure.trouble()), failure.what(), {}};
-    for (const auto& link : links_) link->say(word);
+    for (const auto& peer : linked_) peer->link.say(word);
 }
 
 void Endpoint::fail(const Failure& failure) {
@@ -218,11 +221,11 @@ void Endpoint::lost(int participant) {
     int error = 0;
     bool left = has_left(participant);
     // What it said before it went is the better reason.
-    for (std::size_t i = 0; i < links_.size(); ++i) {
-        if (link_participants_[i] != participant) continue;
-        error = links_[i]->error();
-        left = left || left_[i];
-        while (const std::optional<Word> word = links_[i]->hear()) {
+    Linked* const linked = routes_[static_cast<std::size_t>(participant)].linked;
+    if (linked != nullptr) {
+        error = linked->link.error();
+        left = left || linked->left;
+        while (const std::optional<Word> word = linked->link.hear()) {
             left = left || word->kind == Word::Kind::farewell;
             if (word->kind != Word::Kind::failure) continue;
             fail({static_cast<Trouble>(word->trouble), word->blamed, word->text});
@@ -252,7 +255,7 @@ void Endpoint::wrong_call(Run& run, int participant, const Call& other) {
             if (!own || !read) continue;
             ours = own->call;
             theirs = read->call;
-            if (std::memcmp(&ours, &theirs, sizeof(Call)) != 0) break;
+            if (ours != theirs) break;
         }
     }
     std::string text = name(participant_) + " was asked for " + describe(ours) + ", " +
