@@ -38,7 +38,7 @@ constexpr std::size_t kReleaseFrom = 256 << 10;
 // Gives the GIL away for as long as it lives, from the start or from the first long wait on.
 class PythonHost : public Host {
    public:
-    explicit PythonHost(bool release) {
+    PythonHost(bool release, std::atomic<bool>& stop) : stop_(stop) {
         if (release) waiting();
     }
     ~PythonHost() override { take_back(); }
@@ -46,6 +46,7 @@ class PythonHost : public Host {
         if (state_ == nullptr) state_ = PyEval_SaveThread();
     }
     bool interrupted() override {
+        if (stop_.exchange(false)) return true;
         const bool released = state_ != nullptr;
         take_back();
         const bool raised = PyErr_CheckSignals() != 0;
@@ -58,6 +59,7 @@ class PythonHost : public Host {
 
    private:
     PyThreadState* state_ = nullptr;
+    std::atomic<bool>& stop_;
 };
 
 template <std::size_t N>
@@ -138,9 +140,9 @@ class PythonEndpoint {
    public:
     PythonEndpoint(std::shared_ptr<Node> node, std::uint32_t local, int participant,
                    std::vector<std::string> participants, std::vector<std::string> collectives,
-                   bool crowded, bool keep_gil)
+                   bool crowded, int home, bool keep_gil)
         : endpoint_(std::move(node), local, participant,
-                    {std::move(participants), std::move(collectives)}, crowded),
+                    {std::move(participants), std::move(collectives)}, crowded, home),
           keep_gil_(keep_gil), pid_(getpid()), forks_(forks().load()) {}
 
     void meet(int participant, std::uint32_t local) { endpoint_.meet(participant, local); }
@@ -155,6 +157,9 @@ class PythonEndpoint {
     void set_patience(double seconds) {
         patience_ = static_cast<std::uint64_t>(std::min(seconds, 1e9) * 1e9);
     }
+
+    // Ends the call that another thread is waiting in.
+    void interrupt() { stop_ = true; }
 
     // The events kept, oldest first, as bytes; and how many there were.
     nb::tuple traced() const {
@@ -268,7 +273,7 @@ class PythonEndpoint {
                            "for each thread with split");
         }
         {
-            PythonHost host(release);
+            PythonHost host(release, stop_);
             try {
                 endpoint_.run(task, {in.data(), output, in_place}, patience_, host);
             } catch (const Failure& found) {
@@ -291,6 +296,7 @@ class PythonEndpoint {
 
     Endpoint endpoint_;
     std::atomic_flag busy_;
+    std::atomic<bool> stop_{false};
     bool keep_gil_;
     pid_t pid_;
     int forks_;
@@ -350,7 +356,7 @@ void bind_engine(nb::module_& module) {
     module.def("own_address", [] { return reinterpret_cast<std::uint64_t>(&kSample); });
     nb::class_<PythonEndpoint>(module, "Endpoint")
         .def(nb::init<std::shared_ptr<Node>, std::uint32_t, int, std::vector<std::string>,
-                      std::vector<std::string>, bool, bool>())
+                      std::vector<std::string>, bool, int, bool>())
         .def("meet", &PythonEndpoint::meet)
         .def("link", &PythonEndpoint::link)
         .def("knows", &PythonEndpoint::knows)
@@ -367,7 +373,8 @@ void bind_engine(nb::module_& module) {
         .def("traced", &PythonEndpoint::traced)
         .def("last_calls", &PythonEndpoint::last_calls)
         .def("close", &PythonEndpoint::close)
-        .def("patience", &PythonEndpoint::set_patience);
+        .def("patience", &PythonEndpoint::set_patience)
+        .def("interrupt", &PythonEndpoint::interrupt);
 }
 
 }  // namespace roundelay

@@ -1,6 +1,9 @@
 """What ranks do in the tests of the engine: each function runs in every rank of a job."""
 
+import gc
+import os
 import time
+import weakref
 import zlib
 
 import numpy as np
@@ -333,18 +336,49 @@ def differ(comm, how):
         raise AssertionError("nobody noticed")
 
 
-def interrupted(comm):
+def interrupted(comm, handles):
     """Ctrl-C in the middle of a wait; the last rank does not come."""
     print("ready", flush=True)
     try:
         if comm.rank == comm.ranks - 1:
             time.sleep(1.0)
-        comm.all_reduce(np.ones(9))
-        comm.all_reduce(np.ones(9))
+        for _ in range(2):
+            done = comm.all_reduce(np.ones(9), async_op=handles)
+            if handles:
+                done.wait()
     except KeyboardInterrupt:
         print(f"KeyboardInterrupt -1 {time.time()} here")
     except rl.RoundelayError as error:
         print(f"{type(error).__name__} {error.rank} {time.time()} {error}")
+
+
+def crowded(comm):
+    """More ranks than processors: they move, and may go on to where they might before."""
+    allowed = os.sched_getaffinity(0)
+    assert comm._group.crowded
+    for _ in range(300):
+        comm.all_reduce(np.ones(9))
+    assert os.sched_getaffinity(0) == allowed
+
+
+def closed_is_freed(comm):
+    """The memory of a closed communicator goes at once, not at the next collection of cycles."""
+    gc.collect()
+    gc.disable()
+    part = comm.split(0)
+    part.all_reduce(np.ones(9), algorithm="switch")
+    group = weakref.ref(part._group)
+    part.close()
+    del part
+    assert group() is None
+    gc.enable()
+
+
+def grown(comm):
+    """Shared arrays that grow find room in what earlier ones had."""
+    for mib in range(1, 200, 3):
+        comm.empty(mib << 20, np.uint8)[-1] = 1
+    assert len(comm._pool._blocks) < 20
 
 
 def one_stays_away(comm):

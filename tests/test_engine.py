@@ -15,6 +15,8 @@ pytest.importorskip("roundelay._native", reason="the native core is not built")
 
 from ranks import HERE, finish, run, start
 
+import roundelay as rl
+
 PATH = os.environ.get("PYTHONPATH", "")
 
 
@@ -122,14 +124,33 @@ def test_ranks_asked_for_different_things_are_all_told(how, nodes):
         assert float(when) - begun < 10  # start-up included
 
 
+@pytest.mark.parametrize("handles", [False, True], ids=["calls", "handles"])
 @pytest.mark.parametrize("nodes", [None, "abab"], ids=ident)
-def test_an_interrupted_rank_raises_keyboard_interrupt_and_the_others_are_told(nodes):
-    processes = start("interrupted", len(nodes or "123"), nodes=nodes)
+def test_an_interrupted_rank_raises_keyboard_interrupt_and_the_others_are_told(nodes, handles):
+    processes = start("interrupted", len(nodes or "123"), handles, nodes=nodes)
     ready(processes)
     processes[0].send_signal(signal.SIGINT)
     found = errors(processes)
     assert found[0][0] == "KeyboardInterrupt"
     assert {kind for kind, *_ in found[1:]} == {"Interrupted"}
+
+
+def test_ranks_that_share_processors_keep_their_affinity():
+    run("crowded", 2 * len(os.sched_getaffinity(0)))
+
+
+def test_a_closed_communicator_is_freed_at_once():
+    run("closed_is_freed", 2)
+
+
+def test_growing_shared_arrays_reuse_memory():
+    run("grown", 1)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf")])
+def test_a_timeout_is_checked(timeout):
+    with pytest.raises(rl.RoundelayError, match="expected seconds, more than 0"):
+        rl.init(timeout=timeout)
 
 
 def test_a_rank_that_never_comes_is_named():

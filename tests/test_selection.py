@@ -2,6 +2,7 @@
 
 import pytest
 
+from roundelay.errors import RoundelayError
 from roundelay.selection import Table, Topology
 
 MIB = 1 << 20
@@ -38,3 +39,9 @@ def test_all_reduce(nodes, size, algorithm):
 def test_uneven_nodes_need_no_rails(collective):
     assert Table.load().choose(collective, Topology(7, (3, 2, 2)), MIB)[0] == "ring"
     assert Table.load().choose(collective, Topology(6, (3, 3)), MIB)[0] == "rails"
+
+
+def test_parameters_that_an_algorithm_does_not_have_are_refused():
+    rule = '[[rule]]\ncollective = "all_reduce"\nalgorithm = "rails"\nparameters = { grup = 2 }'
+    with pytest.raises(RoundelayError, match=r"mine.toml: unknown parameter.*'grup'.*group"):
+        Table.read(rule, "mine.toml")

@@ -24,9 +24,9 @@ constexpr std::size_t kWindow = 1 << 20;
 }  // namespace
 
 Endpoint::Endpoint(std::shared_ptr<Node> node, std::uint32_t local, int participant, Names names,
-                   bool crowded)
+                   bool crowded, int home)
     : node_(std::move(node)), local_(local), participant_(participant), names_(std::move(names)),
-      spins_(crowded ? 0 : kSpins), routes_(names_.participants.size()),
+      spins_(crowded ? 0 : kSpins), home_(crowded ? home : -1), routes_(names_.participants.size()),
       arena_(node_->arena(local)), window_(std::min(kWindow, arena_.size())),
       isa_(reduce::chosen_isa()) {
     page().pid.store(getpid());
@@ -114,6 +114,7 @@ void Endpoint::close() {
 
 void Endpoint::run(Task& task, const Buffers& buffers, std::uint64_t patience_ns, Host& host) {
     if (broken_) throw *broken_;
+    home_.go();
     task.call.sequence = ++sequence_;
     stamp_ = std::uint64_t{signature(task.call)} << 32;
     CallRecord& record = page().calls[sequence_ % kCallsKept];

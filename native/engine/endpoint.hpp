@@ -20,6 +20,7 @@
 #include "engine/arena.hpp"
 #include "engine/clock.hpp"
 #include "engine/failure.hpp"
+#include "engine/home.hpp"
 #include "engine/link.hpp"
 #include "engine/node.hpp"
 #include "engine/stores.hpp"
@@ -50,8 +51,9 @@ struct Buffers {
 class Endpoint {
  public:
     // `local`: its number in the node. `crowded`: the node has more participants than processors.
+    // `home`: the processor it should then be on, or -1.
     Endpoint(std::shared_ptr<Node> node, std::uint32_t local, int participant, Names names,
-             bool crowded);
+             bool crowded, int home);
     Endpoint(const Endpoint&) = delete;
     Endpoint& operator=(const Endpoint&) = delete;
     ~Endpoint();
@@ -202,6 +204,7 @@ class Endpoint {
     int participant_;
     Names names_;
     std::uint32_t spins_;
+    Home home_;
     std::vector<Route> routes_;
     std::vector<std::unique_ptr<Mapped>> mapped_;
     std::vector<std::unique_ptr<Linked>> linked_;

@@ -44,7 +44,7 @@ class Job {
         }
         for (std::size_t r = 0; r < nodes.size(); ++r) {
             endpoints.push_back(std::make_unique<Endpoint>(node[r], local[r], static_cast<int>(r),
-                                                           names, true));
+                                                           names, true, -1));
             own.emplace_back(kMemory);
             shown.push_back(show(static_cast<int>(r), kMemory));
         }

@@ -40,6 +40,7 @@ void Endpoint::await_long(Run& run, const std::function<bool()>& ready, int part
             continue;
         }
         const std::uint64_t time = now();
+        home_.go();
         check_others();
         hear(run);
         if (time - begun > kYieldFor) {

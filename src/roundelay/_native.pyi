@@ -122,6 +122,7 @@ class Endpoint:
         participants: list[str],
         collectives: list[str],
         crowded: bool,
+        home: int,
         keep_gil: bool,
     ) -> None: ...
     def meet(self, participant: int, local: int) -> None:
@@ -183,6 +184,9 @@ class Endpoint:
 
     def patience(self, seconds: float) -> None:
         """How long a wait may take."""
+
+    def interrupt(self) -> None:
+        """Ends, with `Interrupted`, the call that another thread is waiting in."""
 
 def attachable(pid: int, address: int) -> bool:
     """Whether this process may read that memory, which is another's `own_address()`."""

@@ -15,6 +15,7 @@ import atexit
 import os
 import weakref
 from collections.abc import Callable, Sequence
+from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -50,14 +51,17 @@ def init(timeout: float = 300.0, *, fixed_order: bool = False) -> Communicator:
     MPI or PMI; without any, this process is a job of its own.
 
     Args:
-        timeout: seconds after which an exchange that gets nowhere is an error.
+        timeout: seconds after which it is an error that ranks have not come, or that an exchange
+            gets nowhere.
         fixed_order: add up in rank order always: the same bits for every size, algorithm and
             placement of ranks. Some algorithms cannot, and are refused.
 
     Raises:
         RoundelayError: ranks are missing, or the environment contradicts itself.
     """
-    session = join()
+    if not 0 < timeout < inf:
+        raise RoundelayError(f"timeout = {timeout!r}; expected seconds, more than 0")
+    session = join(timeout=timeout)
     try:
         return Communicator(
             session.exchange, session, range(session.ranks), session.rank, "w", timeout, fixed_order
@@ -273,7 +277,7 @@ class Communicator:
             return self._planner.perform(request)
         self._call = _never
         if self._worker is None:
-            self._worker = Worker(f"roundelay-{self._tag}")
+            self._worker = Worker(f"roundelay-{self._tag}", self._endpoint.interrupt)
         handle = self._worker.submit(lambda: self._planner.perform(request))
         return handle if async_op else handle.wait()
 

@@ -249,8 +249,11 @@ class Planner:
         return found.output.array.nbytes >= STREAM_FROM
 
     def close(self) -> None:
-        """Ends the helpers."""
+        """Ends the helpers; the planner can't be used any more."""
         self._teams.close()
+        # They lead back to here and to the communicator, whose memory would stay until the next
+        # collection of cycles.
+        del self._teams, self._build, self._build_ordered
 
 
 def _met(planned: Planned) -> tuple[str, bytes]:

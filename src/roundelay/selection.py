@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from .algorithms import algorithms, find
+from .collectives import UnknownName
 from .errors import RoundelayError
 from .units import parse_size
 
@@ -103,7 +104,7 @@ class Table:
         try:
             found = msgspec.convert(tomllib.loads(text), _File)
             for rule in found.rule:
-                find(f"{rule.collective}/{rule.algorithm}")
+                _check(rule)
         except (tomllib.TOMLDecodeError, msgspec.ValidationError, RoundelayError) as error:
             raise RoundelayError(f"{name}: {error}; see `roundelay tune --help`") from None
         return cls(found.rule, found.measured)
@@ -144,6 +145,15 @@ class Table:
             if algorithm.fits(topology.ranks, parameters):
                 return rule.algorithm, parameters
         return default(collective, topology), {}
+
+
+def _check(rule: Rule) -> None:
+    algorithm = find(f"{rule.collective}/{rule.algorithm}")
+    for name in rule.parameters:
+        if name not in algorithm.parameters:
+            raise UnknownName(
+                f"parameter of {rule.collective}/{rule.algorithm}", name, algorithm.parameters
+            )
 
 
 def default(collective: str, topology: Topology) -> str:

@@ -74,7 +74,9 @@ class Teams:
             if hosts not in self._teams:
                 group = self._grow([*range(self._ranks), *hosts])
                 names = [p for p in group.endpoints if p >= self._ranks]
-                workers = {p: Worker(f"roundelay-switch-{p}") for p in names}
+                workers = {
+                    p: Worker(f"roundelay-switch-{p}", group.endpoints[p].interrupt) for p in names
+                }
                 self._teams[hosts] = Team(group, workers)
             team = self._teams[hosts]
         virtual = np.argsort(order)

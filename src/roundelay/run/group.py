@@ -104,10 +104,12 @@ class Group:
         exchange(b"")
         node.populate()
         self.crowded = _crowded([cards[host] for host in hosts], near)
+        home = _home([cards[hosts[p]] for p in near], session.local.index(session.rank),
+                     len(session.local))  # fmt: skip
         self.arena = node.arena
         self.names = [self._name(p) for p in range(len(hosts))]
         self.endpoints = {
-            p: Endpoint(node, near.index(p), p, self.names, list(collectives), self.crowded,
+            p: Endpoint(node, near.index(p), p, self.names, list(collectives), self.crowded, home,
                         len(own) == 1)
             for p in own
         }  # fmt: skip
@@ -164,6 +166,14 @@ def _crowded(cards: Sequence[_Card], near: Sequence[int]) -> bool:
     machine = cards[near[0]].machine
     sharing = [c for c in cards if c.machine == machine and not processors.isdisjoint(c.processors)]
     return len(sharing) > len(processors)
+
+
+def _home(cards: Sequence[_Card], place: int, ranks: int) -> int:
+    """The processor for one of a node's ranks, block by block, or -1 where theirs differ."""
+    processors = cards[0].processors
+    if any(c.processors != processors for c in cards):
+        return -1
+    return processors[place * len(processors) // ranks]
 
 
 def _affordable(arena: int, participants: int) -> int:

@@ -13,8 +13,8 @@ from ..errors import TooLate
 class Handle:
     """An operation under way."""
 
-    def __init__(self, future: Future[Any]) -> None:
-        self._future = future
+    def __init__(self, future: Future[Any], interrupt: Callable[[], None]) -> None:
+        self._future, self._interrupt = future, interrupt
 
     def wait(self, timeout: float | None = None) -> Any:
         """The result, when it is there.
@@ -25,6 +25,7 @@ class Handle:
         Raises:
             TooLate: it is not there in time. The operation goes on, and can be waited for again.
             RoundelayError: what went wrong in it.
+            KeyboardInterrupt: the operation is ended, too.
         """
         try:
             return self._future.result(timeout)
@@ -32,6 +33,10 @@ class Handle:
             if self._future.done():
                 raise
             raise TooLate(f"the operation has not ended within {timeout} s; wait again") from None
+        except KeyboardInterrupt:  # else the process could not end before the operation does
+            if not self._future.done():
+                self._interrupt()
+            raise
 
     def done(self) -> bool:
         """Whether it has ended, well or not."""
@@ -41,13 +46,14 @@ class Handle:
 class Worker:
     """A thread that does operations in the order in which they were submitted."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, interrupt: Callable[[], None]) -> None:
+        self._interrupt = interrupt
         self._pool = ThreadPoolExecutor(1, name)
         self._last: Handle | None = None
 
     def submit(self, operation: Callable[[], Any]) -> Handle:
         """Have it done after all before it."""
-        self._last = Handle(self._pool.submit(operation))
+        self._last = Handle(self._pool.submit(operation), self._interrupt)
         return self._last
 
     def idle(self) -> bool:

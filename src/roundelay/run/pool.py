@@ -72,9 +72,12 @@ class Pool:
             if end - begin >= size:
                 self._free[i] = (block, begin + size, end)
                 return block, begin
-        self._blocks.append(self._endpoint.shared(max(size, BLOCK)))
+        # Few different lengths, so that arrays that grow and grow find room in earlier blocks.
+        step = max(GRAIN, 1 << max(0, size.bit_length() - 3))
+        length = max(BLOCK, -(-size // step) * step)
+        self._blocks.append(self._endpoint.shared(length))
         block = len(self._blocks) - 1
-        self._free.append((block, size, max(size, BLOCK)))
+        self._free.append((block, size, length))
         return block, 0
 
     def _give_back(self, block: int, begin: int, end: int) -> None:
