@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "errors.hpp"
+#include "python_clock.hpp"
 #include "python_engine.hpp"
 #include "python_reduce.hpp"
 
@@ -27,4 +28,5 @@ NB_MODULE(_native, module) {
     nb::register_exception_translator(set_error);
     roundelay::bind_reduce(module);
     roundelay::bind_engine(module);
+    roundelay::bind_clock(module);
 }

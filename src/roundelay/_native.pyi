@@ -196,3 +196,39 @@ def own_address() -> int:
 
 def ping(memory: Any, role: int, rounds: int) -> int:
     """Ns that a cache line takes one way between two processes, which call it as 0 and 1."""
+
+class Recurrence:
+    """When messages begin and end: `roundelay.simulate.recurrence`, for large schedules.
+
+    All arrays are of int64 and contiguous; messages stand by round, then by first step.
+    """
+
+    def __init__(self, participants: int, rounds: int) -> None: ...
+    def add(
+        self,
+        first: int,
+        times: Buffer,
+        messages: Buffer,
+        src: Buffer,
+        dst: Buffer,
+        start: Buffer,
+        waits: Buffer,
+        before: Buffer,
+    ) -> None:
+        """A phase; `messages` says where those of each round begin, and where the last end."""
+
+    def run(self, costs: tuple[Buffer, ...], ends: Buffer, steady: bool) -> None:
+        """Sets `ends`, [participant], ps."""
+
+    def sample(
+        self,
+        costs: tuple[Buffer, ...],
+        step: Buffer,
+        card: Buffer,
+        link: Buffer,
+        links: Buffer,
+        seed: int,
+        threads: int,
+        found: Buffer,
+    ) -> None:
+        """Sets `found`, [sample], ps; tables of factors are of float32."""

@@ -115,7 +115,7 @@ def butterfly_all_gather(n: int, peers: list[Ints]) -> Schedule:
     return Schedule("all_gather", n, n, rounds, owner=owner)
 
 
-def binary_tree(n: int, pieces: int) -> Schedule:
+def binary_tree(n: int, pieces: int, *, last_first: bool = False) -> Schedule:
     """Broadcast down an in-order binary tree below rank 0, pipelined in `pieces` pieces.
 
     Odd ranks are leaves. A rank's parent is found by moving its lowest set bit up by one, or
@@ -129,5 +129,6 @@ def binary_tree(n: int, pieces: int) -> Schedule:
     while (above > 0).any():
         depth += above > 0
         above = np.where(above > 0, parent[above - 1], 0)
-    move = Round(parent, rank, 0, COPY, times=pieces, shift=1, start=depth)
+    first, shift = (pieces - 1, -1) if last_first else (0, 1)
+    move = Round(parent, rank, first, COPY, times=pieces, shift=shift, start=depth)
     return Schedule("broadcast", n, pieces, [move])

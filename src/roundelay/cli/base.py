@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
-from collections.abc import Iterable
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +21,12 @@ COMMANDS: Final = (
     "show",
     "verify",
     "cost",
+    "cluster",
+    "simulate",
+    "explain",
+    "check",
     "bench",
+    "probe",
     "tune",
     "launch",
     "export",
@@ -155,3 +162,17 @@ class Group(Translated, click.Group):
             rows.append((name, say(command.short_help or "") if command else ""))
         with formatter.section(say("Commands")):
             formatter.write_dl(rows)
+
+
+@contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """Clean up on SIGTERM as on Ctrl-C."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
@@ -29,7 +27,7 @@ from ..bench.table import Table
 from ..collectives import UnknownName
 from ..run import job_from_environment
 from ..units import UnitError, format_size, parse_size
-from .base import Command, say
+from .base import Command, say, terminated_as_interrupted
 from .output import emit
 from .targets import Checked, ranks_option
 
@@ -154,7 +152,7 @@ def command(
         given = ctx.get_parameter_source("ranks") is not click.core.ParameterSource.DEFAULT
         return _within(request.within(job.ranks, job.source, given), as_json)
     bench = Bench(request, lambda text: click.echo(text, err=True))
-    with _terminated_as_interrupted():
+    with terminated_as_interrupted():
         bench.run(_shower(request, as_json == "-", available()))
     return _conclude(bench.lines, bench.as_json(), as_json)
 
@@ -207,17 +205,3 @@ def _where(line: Line) -> str:
     point = line.point
     return say("{what}, {n} ranks, S = {size}", what=f"{point.collective}/{point.algorithm}",
                n=point.ranks, size=format_size(point.nbytes))  # fmt: skip
-
-
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """Clean up on SIGTERM as on Ctrl-C."""
-
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from ..algorithms import Algorithm, algorithms, find
+from ..clusters import HERE, cluster, names
 from ..collectives import COLLECTIVES, UnknownName
 from ..errors import RoundelayError
 from ..rounds import Round
@@ -93,6 +94,19 @@ def size_argument(default: str) -> Callable[[F], F]:
     """The argument SIZE."""
     return click.argument("size", type=Checked("SIZE", parse_size), default=default,
                           metavar="[SIZE]")  # fmt: skip
+
+
+def complete_cluster(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Completion of a cluster's name in a shell."""
+    return [name for name in (*names(), HERE) if name.startswith(incomplete)]
+
+
+def cluster_option(text: str = "", *, required: bool = False) -> Callable[[F], F]:
+    """The option --cluster."""
+    text = text or ("a machine with a number of nodes, such as dgx-h100:16, or a cluster file; see "
+                    "`roundelay cluster`")  # fmt: skip
+    return click.option("--cluster", "where", type=Checked("CLUSTER", cluster), required=required,
+                        shell_complete=complete_cluster, help=text)  # fmt: skip
 
 
 def root_option() -> Callable[[F], F]:

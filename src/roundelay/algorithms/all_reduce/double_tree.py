@@ -24,6 +24,7 @@ from ..shapes import binary_tree
 )
 def double_tree(n: int, pieces: int = 8) -> Schedule:
     rank = np.arange(n)
-    down = binary_tree(n, pieces)
-    tree = then(reverse(down), down)
+    # Reversed, the last piece comes up first: so the first to come up is the first to go down.
+    up = reverse(binary_tree(n, pieces, last_first=True))
+    tree = then(up, binary_tree(n, pieces))
     return split(tree, on((rank + 1) % n if n % 2 else rank[::-1], tree))

@@ -1,0 +1,151 @@
+"""Say whether what was measured is as it should be, and what to look at if not.
+
+`check` reads printed tables of nccl-tests, lines of DeepEP's tests, or facts in a JSON object. Each
+rule looks for one thing, by figures alone; the model's times come from outside, so that rules know
+no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..formats.deepep import Printed, read_deepep
+from ..formats.nccl_tests import Note, Table, read_nccl_tests
+from ..i18n import Message, Translate, message
+from ..topology import Cluster
+from .case import Case, machine_of
+from .expected import Judged, Predict, Prediction, fitted, judge
+from .facts import Facts, read_facts
+from .finding import Evidence, Finding
+from .rules import findings
+
+__all__ = ["Evidence", "Finding", "Judged", "Predict", "Prediction", "Report", "check"]
+
+Machine = Callable[[str], Cluster]
+"""A named machine, such as "dgx-h100"."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came out.
+
+    Attributes:
+        findings: in order of weight.
+        rows: of tables, each form beside what is expected; none without a cluster.
+        notes: what was odd in the text, by line; 0 stands for all of it.
+    """
+
+    findings: tuple[Finding, ...]
+    rows: tuple[Judged, ...]
+    notes: tuple[Note, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is off."""
+        return not any(finding.fault for finding in self.findings)
+
+    def as_json(self, translate: Translate) -> dict[str, Any]:
+        """The value of `--json`."""
+        return {
+            "ok": self.ok,
+            "findings": [finding.as_json(translate) for finding in self.findings],
+            "rows": [row.as_json() for row in self.rows],
+            "notes": [{"line": n.line, "text": n.what.tell(translate)} for n in self.notes],
+        }
+
+
+def check(
+    data: bytes, file: str, cluster: Cluster | None, predict: Predict, machine: Machine
+) -> Report:
+    """Judge a measurement.
+
+    Args:
+        data: a file: tables of nccl-tests, lines of DeepEP's tests, or a JSON object of facts.
+        file: its name, for evidence.
+        cluster: where it was measured; without one, facts are judged by the card they name.
+        predict: the model.
+        machine: gives named machines.
+
+    Raises:
+        RoundelayError: nothing in the file can be judged; the message says what was found.
+    """
+    if data.lstrip().startswith(b"{"):
+        return _of_facts(read_facts(data, file), cluster, predict, machine)
+    printed = read_deepep(data)
+    if printed:
+        facts = _of_deepep(printed, file, cluster)
+        return Report(tuple(findings(Case(facts, cluster, predict=predict))), (), ())
+    measured = read_nccl_tests(data)
+    reports = [_of_table(table, file, cluster, predict) for table in measured.tables]
+    notes = [*measured.notes, *(note for report in reports for note in report.notes)]
+    return Report(
+        tuple(f for report in reports for f in report.findings),
+        tuple(r for report in reports for r in report.rows),
+        tuple(notes),
+    )
+
+
+def _of_facts(facts: Facts, cluster: Cluster | None, predict: Predict, machine: Machine) -> Report:
+    name = machine_of(facts.card) if facts.card else None
+    if cluster is None and name is not None:
+        cluster = machine(name)
+        if facts.nodes and cluster.hosts == 1:
+            cluster = cluster.scaled(facts.nodes)
+    notes = [
+        Note(0, message("not understood, and left out: {name}", name=n)) for n in facts.unknown
+    ]
+    return Report(tuple(findings(Case(facts, cluster, predict=predict))), (), tuple(notes))
+
+
+def _of_deepep(printed: Sequence[Printed], file: str, cluster: Cluster | None) -> Facts:
+    facts = Facts(file, nodes=cluster.nodes if cluster else None)
+    for line in printed:
+        where = Evidence(file, line.line, line.text)
+        if line.together is not None and line.together > (facts.together or 0.0):
+            facts.together = line.together
+            facts.evidence["together"] = (where,)
+        if line.apart is not None:
+            facts.apart = line.apart
+            facts.evidence["apart"] = (*facts.evidence.get("apart", ()), where)
+        if line.best is not None and line.best[0] > (facts.printed_rdma or 0.0):
+            facts.printed_rdma, facts.printed_nvlink = line.best
+            facts.evidence["printed_rdma"] = (where,)
+    return facts
+
+
+def _of_table(table: Table, file: str, cluster: Cluster | None, predict: Predict) -> Report:
+    facts, notes = _table_facts(table, file), []
+    rows: tuple[Judged, ...] = ()
+    why: Message | None
+    if cluster is None:
+        cards = {device.name for device in table.devices}
+        name = next(filter(None, map(machine_of, sorted(cards))), None)
+        hint = f"{name}:{table.nodes}" if name and table.nodes else "dgx-h100:2"
+        why = message(
+            "rows are not compared: name the cluster, such as --cluster {hint}", hint=hint
+        )
+    else:
+        cluster = fitted(cluster, table)
+        rows, why = judge(table, cluster, predict)
+        if cluster.hosts > 1:
+            facts.nodes = None  # a host is not a node here
+    if why is not None:
+        notes.append(Note(table.line, why))
+    case = Case(facts, cluster, table, rows, predict)
+    return Report(tuple(findings(case)), rows, tuple(notes))
+
+
+def _table_facts(table: Table, file: str) -> Facts:
+    best = max(
+        ((t.busbw, row) for row in table.rows for _, t in row.timings()), key=lambda pair: pair[0]
+    )
+    names = {device.name for device in table.devices}
+    cited: tuple[Evidence, ...] = (Evidence(file, best[1].line, best[1].text),)
+    return Facts(
+        file, collectives=(table.collective,) if table.collective else (),
+        card=names.pop() if len(names) == 1 else None, ranks=table.ranks, nodes=table.nodes,
+        busbw={"": best[0]}, average=table.average, evidence={"busbw": cited},
+        max_bytes=max(row.size for row in table.rows) or None,
+    )  # fmt: skip

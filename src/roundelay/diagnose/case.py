@@ -1,0 +1,203 @@
+"""All that the rules look at: facts, a table, and the cluster it was measured on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final
+
+from ..errors import RoundelayError
+from ..formats.nccl_tests import Row, Table, Timing, bus_factor
+from ..i18n import message
+from ..topology import Cluster
+from ..units import format_size
+from .expected import Judged, Predict
+from .facts import Facts
+from .finding import Evidence, Figures, Finding
+
+MACHINES: Final = MappingProxyType(
+    {
+        "VR200": "vr200-nvl144", "GB300": "gb300-nvl72", "GB200": "gb200-nvl72",
+        "B300": "dgx-b300", "B200": "dgx-b200", "H800": "h800", "H200": "hgx-h200",
+        "H100": "dgx-h100", "A100": "dgx-a100", "MI300X": "mi300x", "L40S": "l40s-pcie",
+        "V100": "v100-pcie",
+    }
+)  # fmt: skip
+"""Named machines by a card that they have."""
+LARGE: Final = 2**33
+"""Bytes at which bandwidths are compared: 8 GiB, as nccl-tests' own guide does."""
+
+GB: Final = 1e9
+"""Bytes."""
+
+
+def machine_of(card: str) -> str | None:
+    """The named machine that has such cards on NVLink or xGMI, if one has."""
+    if re.search(r"\bPCIe\b", card, re.I):
+        return None
+    return next((name for kind, name in MACHINES.items() if kind in card.upper()), None)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is known of one measurement. Rates are in GB/s, one way.
+
+    Attributes:
+        facts: as written down, or taken from the table.
+        cluster: where it was measured, if that is known.
+        table: what was measured.
+        rows: of the table, beside what is expected.
+        predict: the model.
+    """
+
+    facts: Facts
+    cluster: Cluster | None = None
+    table: Table | None = None
+    rows: tuple[Judged, ...] = ()
+    predict: Predict | None = None
+
+    @property
+    def collective(self) -> str:
+        """The one that was measured; all_reduce is what people measure if they do not say."""
+        return self.facts.collectives[0] if self.facts.collectives else "all_reduce"
+
+    @property
+    def nodes(self) -> int | None:
+        """Hosts."""
+        if self.facts.nodes is None and self.facts.ranks and self.cluster:
+            return -(-self.facts.ranks // self.cluster.cards)
+        return self.facts.nodes
+
+    @property
+    def cards(self) -> int | None:
+        """Ranks of each host."""
+        facts = self.facts
+        if facts.cards is None and facts.ranks and facts.nodes:
+            return facts.ranks // facts.nodes
+        return facts.cards or (self.cluster.cards if self.cluster else None)
+
+    @property
+    def ranks(self) -> int | None:
+        """All ranks."""
+        if self.facts.ranks is None and self.cards:
+            return (self.nodes or 1) * self.cards
+        return self.facts.ranks
+
+    @property
+    def inside(self) -> float | None:
+        """Line rate of all of a card's links to the others of its node."""
+        facts = self.facts
+        if facts.inside is None and facts.links and facts.link_line:
+            return facts.links * facts.link_line
+        return facts.inside or (self.cluster.inside.rate / GB if self.cluster else None)
+
+    @property
+    def nic(self) -> float | None:
+        """Line rate of a network card."""
+        if self.facts.nic is None and self.facts.nic_per_card is None and self.cluster:
+            return self.cluster.nics.rate / GB or None
+        return self.facts.nic or self.facts.nic_per_card
+
+    @property
+    def nics(self) -> int | None:
+        """Network cards of a host."""
+        facts = self.facts
+        if facts.nics is None and facts.nic_per_card is not None:
+            return self.cards
+        return facts.nics or (self.cluster.nics.count if self.cluster else None)
+
+    @property
+    def node_rate(self) -> float | None:
+        """Line rate of all network cards of a host."""
+        return self.nic * self.nics if self.nic and self.nics else None
+
+    @property
+    def subject(self) -> str:
+        """What it is about, in a few words."""
+        parts = [", ".join(self.facts.collectives), self.facts.card or ""]
+        if self.ranks and (self.facts.ranks or self.facts.nodes):
+            parts.append(f"n = {self.ranks}")
+        return ", ".join(filter(None, parts)) or self.facts.file
+
+    def expected_busbw(self, collective: str | None = None, size: int = LARGE) -> float | None:
+        """What the model expects; None where it cannot say, or not for these network cards."""
+        name, ranks, facts = collective or self.collective, self.ranks, self.facts
+        if self.cluster is None or self.predict is None or not ranks:
+            return None
+        if (self.nodes or 1) > 1 and (facts.nics or facts.nic or facts.nic_per_card):
+            return None
+        try:
+            time = self.predict(self.cluster, name, size, ranks).time_s
+            return size / time / GB * float(bus_factor(name, ranks))
+        except (RoundelayError, KeyError):
+            return None
+
+    @cached_property
+    def best_row(self) -> tuple[Row, Timing] | None:
+        """The row of the highest bus bandwidth."""
+        if self.table is None:
+            return None
+        pairs = [(row, timing) for row in self.table.rows for _, timing in row.timings()]
+        return max(pairs, key=lambda pair: pair[1].busbw)
+
+    def cited(self, *fields: str) -> tuple[Evidence, ...]:
+        """Where facts were read."""
+        known = self.facts.evidence
+        return tuple(evidence for name in fields for evidence in known.get(name, ()))
+
+    def lines(self, *rows: Row) -> tuple[Evidence, ...]:
+        """Rows of the table."""
+        return tuple(Evidence(self.facts.file, row.line, row.text) for row in rows)
+
+
+Rule = Callable[[Case], Finding | None]
+"""What looks for one thing."""
+
+
+def found(
+    case: Case,
+    kind: str,
+    figures: Figures,
+    reason: Sequence[str],
+    advice: str,
+    cited: tuple[Evidence, ...] = (),
+    *,
+    fault: bool = False,
+    confidence: float = 0.8,
+    subject: str = "",
+) -> Finding:
+    """A finding about a case.
+
+    Args:
+        case: what it is about.
+        kind: see `Finding`.
+        figures: see `Finding`.
+        reason: sentences, with the names of figures in braces.
+        advice: a sentence of the same kind.
+        cited: the evidence.
+        fault: see `Finding`.
+        confidence: see `Finding`.
+        subject: if not the case's.
+    """
+    values = {name: shown(name, value) for name, value in figures.items()}
+    sentences = [message(text, **values) for text in reason]
+    told = sentences[0]
+    for sentence in sentences[1:]:
+        told = message("{first} {second}", first=told, second=sentence)
+    rounded = {k: round(v, 4) if isinstance(v, float) else v for k, v in figures.items()}
+    return Finding(
+        kind, subject or case.subject, rounded, cited, told, message(advice, **values), confidence,
+        fault,
+    )  # fmt: skip
+
+
+def shown(name: str, value: float | int | str) -> str:
+    """A figure for people: sizes and shares as such, else four digits."""
+    if isinstance(value, str):
+        return value
+    if name.endswith("bytes"):
+        return format_size(int(value))
+    return f"{100 * value:.0f} %" if name.endswith("share") else f"{value:.4g}"

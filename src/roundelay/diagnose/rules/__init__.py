@@ -1,0 +1,50 @@
+"""The rules, one function each: each looks for one thing, by figures alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..case import Case, Rule
+from ..finding import Finding
+from .beside_model import far_below, launch_floor, slower
+from .experts import own_node_counted, waiting_counted
+from .network import all_to_all, fixed_step, slow_nodes, version_regression
+from .rates import average, bits_for_bytes, both_directions, line_figure, link_usable, not_flat
+from .share import share_of_line
+from .switches import adds_in_switch, rings_between, tree_on_two_nodes
+from .tables import erratic, falls_with_size, one_rank, wrong_results
+
+RULES: Final[tuple[Rule, ...]] = (
+    wrong_results,
+    one_rank,
+    falls_with_size,
+    far_below,
+    erratic,
+    slow_nodes,
+    version_regression,
+    fixed_step,
+    all_to_all,
+    slower,
+    bits_for_bytes,
+    both_directions,
+    own_node_counted,
+    waiting_counted,
+    tree_on_two_nodes,
+    rings_between,
+    adds_in_switch,
+    link_usable,
+    line_figure,
+    not_flat,
+    launch_floor,
+    average,
+)
+"""What weighs more comes first."""
+
+
+def findings(case: Case) -> Sequence[Finding]:
+    """All that the rules find: faults first, then by the rules' order."""
+    every = [finding for rule in RULES if (finding := rule(case)) is not None]
+    if not every and (last := share_of_line(case)) is not None:
+        every = [last]
+    return sorted(every, key=lambda finding: not finding.fault)

@@ -1,0 +1,59 @@
+"""The lines that DeepEP's tests print, as users paste them.
+
+https://github.com/deepseek-ai/DeepEP, tests/test_low_latency.py and tests/test_internode.py. Rates
+are in GB/s (1e9 bytes a second), as printed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+_TOGETHER: Final = re.compile(r"Dispatch \+ combine bandwidth: ([\d.]+) GB/s")
+_APART: Final = re.compile(
+    r"(?<!\+ )\bDispatch bandwidth: ([\d.]+) GB/s.*?Combine bandwidth: ([\d.]+)"
+)
+_BEST: Final = re.compile(
+    r"Best (dispatch|combine)\b.*?([\d.]+) GB/s \(RDMA\), ([\d.]+) GB/s \(NVL\)"
+)
+
+
+class Printed(NamedTuple):
+    """A line's figures.
+
+    Attributes:
+        line: its number, from 1.
+        text: the line.
+        together: dispatch and combine in one.
+        apart: dispatch, and combine, each timed by itself.
+        best: of the network and of NVLink, after tuning; tokens to the rank's own node count.
+    """
+
+    line: int
+    text: str
+    together: float | None = None
+    apart: tuple[float, float] | None = None
+    best: tuple[float, float] | None = None
+
+
+def read_deepep(data: bytes | str) -> tuple[Printed, ...]:
+    """The lines with figures, none if this is no such text."""
+    text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        plain = line.strip()
+        if match := _TOGETHER.search(line):
+            found.append(Printed(number, plain, together=_figure(match[1])))
+        elif match := _APART.search(line):
+            found.append(Printed(number, plain, apart=(_figure(match[1]), _figure(match[2]))))
+        elif match := _BEST.search(line):
+            found.append(Printed(number, plain, best=(_figure(match[2]), _figure(match[3]))))
+    return tuple(found)
+
+
+def _figure(text: str) -> float:
+    """A number; what only looks like one is 0."""
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,58 @@
+"""What a text without a table holds instead, and what to try."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from ...errors import RoundelayError
+from .lines import Line
+
+_TROUBLE: Final = re.compile(
+    r"failure|error|fail(?:ed|s)?\b|fault\b|not found|cannot|denied|no such|abort|killed|signal",
+    re.I,
+)
+_CAUSES: Final = (
+    ("system not yet initialized",
+     "the fabric manager does not run, or is of another version than the driver: "
+     "`systemctl status nvidia-fabricmanager`, and install the driver's version of it"),
+    ("no cuda-capable device", "the process sees no card: look at nvidia-smi, CUDA_VISIBLE_DEVICES "
+     "and the container's options"),
+    ("driver version is insufficient", "the driver is older than the CUDA runtime: update it, or "
+     "build the tests with an older CUDA"),
+    ("invalid device ordinal", "there are fewer cards than asked for: try a smaller -g, or one "
+     "process a card with -g 1"),
+    ("out of memory", "try a smaller -e, and see what else uses the cards with nvidia-smi"),
+    ("unhandled system error", "run again with NCCL_DEBUG=WARN, which says which call failed"),
+    ("unhandled cuda error", "run again with NCCL_DEBUG=WARN, which says which call failed"),
+    ("error while loading shared libraries", "put the folder of that library into "
+     "LD_LIBRARY_PATH, on every host"),
+    ("no space left on device", "/dev/shm is too small: give the container more with --shm-size"),
+)  # fmt: skip
+"""A part of what is printed, in small letters, and what it means."""
+
+
+def no_table(lines: Iterable[Line]) -> RoundelayError:
+    """The error that says what was found in place of a table."""
+    found = list(lines)
+    expected = (
+        "expected the table that nccl-tests prints, whose columns are size, time, algbw, busbw"
+    )
+    if not found:
+        return RoundelayError(f"the text is empty; {expected}")
+    troubled = [line for line in found if _TROUBLE.search(line.text)]
+    for part, meaning in _CAUSES:
+        for line in found:
+            if part in line.text.lower():
+                return _told(line, expected, f"Likely cause: {meaning}")
+    if troubled:
+        return _told(troubled[0], expected, "Mend that and run the test again")
+    return _told(found[0], expected, "Paste the whole output, from its first line to its last")
+
+
+def _told(line: Line, expected: str, hint: str) -> RoundelayError:
+    return RoundelayError(
+        f"no table of results; found, line {line.number}: {line.text.strip()[:200]!r}; {expected}. "
+        f"{hint}"
+    )

@@ -1,0 +1,205 @@
+"""From lines to tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from ...i18n import Message, message
+from .inference import infer, program
+from .lines import Line
+from .measured import Device, Note, Row, Table
+from .rows import (
+    ROUNDING,
+    TIME_UNITS,
+    Columns,
+    Draft,
+    Shape,
+    begin,
+    is_figures,
+    row,
+    shape_of,
+    unit_of,
+    wanted,
+)
+
+_DEVICE: Final = re.compile(
+    r"\bRank\s+(\d+)\s+(?:Group\s+\d+\s+)?(?:Pid\s+\d+\s+)?on\s+(\S+)\s+device\s+(\d+)"
+    r"\s+\[(\S+)\]\s*(.*)"
+)
+_AVERAGE: Final = re.compile(r"\bAvg bus bandwidth\s*:\s*([\d.]+)")
+_BENCH: Final = re.compile(r"#\s*(\w+), n = (\d+)\s*$")
+"""The title of `roundelay bench`, which may also be put before a table by hand."""
+_LIBRARY: Final = re.compile(r"\b([NR]CCL|nccl-tests) version:? *(\d\S*)")
+_NAMES: Final = re.compile(r"\b(?:size|bytes)\b.*\btime\b.*\bbusbw\b", re.I)
+_NO_HEADER: Final = Columns(0, False, "", (False, True))
+_BEGINS: Final = ("# nThread", "# nthread", "Collective test starting")
+
+
+class Reader:
+    """Takes lines one by one.
+
+    Attributes:
+        tables: those that are complete.
+        versions: of libraries.
+        notes: what was odd.
+    """
+
+    def __init__(self) -> None:
+        self.tables: list[Table] = []
+        self.versions: dict[str, None] = {}
+        self.notes: list[Note] = []
+        self._columns = _NO_HEADER
+        self._drafts: list[Draft] = []
+        self._devices: dict[int, Device] = {}
+        self._collective: str | None = None
+        self._ranks: int | None = None
+        self._forms: tuple[bool, ...] = ()
+
+    def read(self, lines: Iterable[Line]) -> None:
+        """Take all lines, to the end of the text."""
+        for line in lines:
+            self._take(line)
+        self._close(None)
+
+    def _take(self, line: Line) -> None:
+        text = line.text
+        self._learn(text)
+        if _NAMES.search(text):
+            self._head(line)
+            return
+        if "#" in text:
+            self._comment(text[text.index("#") :])
+            return
+        words = text.split()
+        draft = self._drafts[-1] if self._drafts else None
+        if draft is not None and is_figures(words) and self._lacks(draft):
+            draft.cells += words
+            return
+        found = begin(line.number, text, self._columns)
+        if found is None:
+            self._units(text)
+            return
+        if self._drafts and found.size < self._drafts[-1].size:
+            self._again()  # sizes grow in a table
+        self._drafts.append(found)
+
+    def _lacks(self, draft: Draft) -> bool:
+        if self._columns.line:
+            return len(draft.cells) < wanted(self._columns) and draft.dtype is not None
+        return len(draft.cells) < 8 and draft.dtype is not None
+
+    def _learn(self, text: str) -> None:
+        """What any line may say: the program, and versions."""
+        named = program(text)
+        if named is not None:
+            if self._drafts and "concluded" not in text:
+                self._close(None)
+            self._collective = named
+        for name, version in _LIBRARY.findall(text):
+            self.versions[f"{name} {version}"] = None
+
+    def _again(self) -> None:
+        """Another table begins under the same header, such as that of the next type."""
+        columns, collective, ranks = self._columns, self._collective, self._ranks
+        self._close(None)
+        self._columns, self._collective, self._ranks = columns, collective, ranks
+
+    def _comment(self, text: str) -> None:
+        device = _DEVICE.search(text)
+        average = _AVERAGE.search(text)
+        title = _BENCH.match(text)
+        if any(begins in text for begins in _BEGINS):
+            self._close(None)
+        elif "Using devices" in text:
+            self._close(None)
+            self._devices = {}
+        elif device:
+            rank = int(device[1])
+            self._devices[rank] = Device(rank, device[2], int(device[3]), device[4],
+                                         device[5].strip())  # fmt: skip
+        elif average:
+            self._close(float(average[1]))
+        elif title:
+            self._close(None)
+            self._collective, self._ranks = title[1], int(title[2])
+        elif "-place" in text:
+            self._forms = tuple("in" in m for m in re.findall(r"(out-of|in)-place", text))
+        else:
+            self._units(text)
+
+    def _head(self, line: Line) -> None:
+        self._close(None)
+        words = line.text.lower().replace("#", "").split()
+        check = ""
+        if {"wrong", "error", "res", "delta"} & set(words):
+            check = "wrong" if "wrong" in words else "error"
+        groups = words.count("busbw")
+        forms = self._forms if len(self._forms) == groups else (False, True)[:groups]
+        self._columns = Columns(line.number, "root" in words, check, forms)
+
+    def _units(self, text: str) -> None:
+        """The line of units under a header."""
+        found = re.search(r"\((us|ms|s)\)", text)
+        if found and self._columns.line and not self._drafts:
+            self._columns = self._columns._replace(unit=found[1])
+
+    def _close(self, average: float | None) -> None:
+        """The table ends here."""
+        drafts, self._drafts = self._drafts, []
+        columns, self._columns = self._columns, _NO_HEADER
+        rows = self._rows(drafts, columns)
+        if not rows:
+            if columns.line and not drafts:
+                self._columns = columns  # a header, and then its units
+            return
+        stated, self._collective = self._collective, None
+        ranks = len(self._devices) or self._ranks
+        guess = infer(rows, stated, ranks)
+        self.tables.append(
+            Table(columns.line or rows[0].line, guess.collectives[0] if guess.collectives else None,
+                  guess.collectives, stated is not None, guess.ranks, guess.ranks_from,
+                  tuple(self._devices.values()), tuple(rows), average)
+        )  # fmt: skip
+        self._ranks = None
+        self._remark(self.tables[-1])
+
+    def _rows(self, drafts: list[Draft], columns: Columns) -> list[Row]:
+        shaped: list[tuple[Draft, Shape]] = []
+        for draft in drafts:
+            shape = shape_of(draft, columns)
+            if shape is None:
+                self._note(draft.line, message("this row is cut short and left out"))
+            else:
+                shaped.append((draft, shape))
+        if shaped and not columns.line:
+            self._note(drafts[0].line, message("no header: columns are told by their figures"))
+        found = unit_of(shaped)
+        if found and columns.unit and found != columns.unit:
+            text = "times are in {found}, though the header says {said}"
+            self._note(columns.line, message(text, found=found, said=columns.unit))
+        unit = TIME_UNITS[found or columns.unit or "us"]
+        rows = [row(draft, shape, columns, unit) for draft, shape in shaped]
+        return [r for r in rows if r is not None]
+
+    def _remark(self, table: Table) -> None:
+        """What is guessed, and what does not agree."""
+        if not table.stated and table.collective:
+            text = "the text does not name the collective; its figures are those of {names}"
+            names = " / ".join(table.collectives)
+            self._note(table.line, message(text, names=names))
+        if table.collective is None:
+            self._note(table.line, message("the figures are those of no collective that is known"))
+        if table.ranks_from == "factor":
+            text = "{n} ranks, by the ratio of busbw to algbw"
+            self._note(table.line, message(text, n=table.ranks))
+        for r in table.rows:
+            for _, timing in r.timings():
+                rate = r.size / timing.time_us / 1e3 if timing.time_us else 0.0
+                if abs(rate - timing.algbw) > ROUNDING[0] + ROUNDING[1] * rate:
+                    text = "algbw is {said:.2f} GB/s, but size over time is {found:.2f} GB/s"
+                    self._note(r.line, message(text, said=timing.algbw, found=rate))
+
+    def _note(self, line: int, what: Message) -> None:
+        self.notes.append(Note(line, what))

@@ -1,0 +1,117 @@
+"""Which algorithms a cluster might use for a collective, and which of them is the quickest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..algorithms import Algorithm, algorithms
+from ..errors import RoundelayError
+from ..schedule import Schedule
+from ..topology import Cluster
+from .clock import Clock, Timing
+from .protocols import protocols
+
+DENSE_LIMIT: Final = 512
+"""Ranks above which algorithms with n * n messages are not tried unless they are asked for."""
+PIECES: Final = (1, 8, 64)
+"""Numbers of pieces that are tried of a pipelined algorithm."""
+OUTER: Final = ("ring", "halving_doubling", "double_tree")
+"""What is tried between nodes by an algorithm of two levels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """An algorithm with its parameters.
+
+    Attributes:
+        algorithm: the algorithm.
+        parameters: those that differ from the defaults.
+    """
+
+    algorithm: Algorithm
+    parameters: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The algorithm and its parameters, for people: "rails, group=8, outer=ring"."""
+        return ", ".join([self.algorithm.name, *(f"{k}={v}" for k, v in self.parameters.items())])
+
+    def least(self, cluster: Cluster, n: int, size: int) -> float:
+        """Seconds that it takes at least: its steps, those of one piece where pieces follow one
+        another, and the bytes of its busiest rank on the links of its card."""
+        card = self.algorithm.card(n, size, **self.parameters)
+        one = {**self.parameters, "pieces": 1} if "pieces" in self.parameters else self.parameters
+        steps = self.algorithm.card(n, size, **one).steps
+        found = protocols(cluster)
+        step = min(p.inside for p in found)
+        share = max(p.efficiency[cluster.inside.medium] for p in found)
+        return float(steps) * step + float(card.bytes_sent) / (cluster.inside.rate * share)
+
+    def schedule(self, n: int) -> Schedule:
+        """Its schedule over n ranks."""
+        return self.algorithm(n, **self.parameters)
+
+
+def candidates(collective: str, cluster: Cluster, n: int) -> Iterator[Candidate]:
+    """What might be used, as far as the cluster has the switches for it.
+
+    Raises:
+        UnknownName: there is no such collective.
+    """
+    for a in algorithms(collective):
+        if a.dense and n > DENSE_LIMIT or not _switches(a, cluster, n):
+            continue
+        for parameters in _parameters(a, cluster, n):
+            if a.fits(n, parameters):
+                yield Candidate(a, parameters)
+
+
+def _switches(a: Algorithm, cluster: Cluster, n: int) -> bool:
+    """Whether switches add where the algorithm needs it."""
+    inside = cluster.inside.multicast
+    if a.name == "switch":
+        return inside if n <= cluster.cards else cluster.fabric.adds
+    if a.name == "rails_switch":
+        return inside and cluster.fabric.adds and n > cluster.cards
+    return cluster.fabric.adds and n > cluster.cards if "switch" in a.name else True
+
+
+def _parameters(a: Algorithm, cluster: Cluster, n: int) -> Iterator[dict[str, Any]]:
+    known = a.parameters
+    if "groups" in known:
+        return
+    base: dict[str, Any] = {}
+    if "group" in known:
+        if n <= cluster.cards:
+            return
+        base = {"group": cluster.cards}
+    if "pieces" in known:
+        yield from ({**base, "pieces": pieces} for pieces in PIECES)
+    elif "outer" in known and a.collective == "all_reduce":
+        yield from ({**base, "outer": outer} for outer in OUTER)
+    else:
+        yield base
+
+
+def quickest(
+    collective: str, cluster: Cluster, n: int, size: int
+) -> list[tuple[Candidate, Timing]]:
+    """Candidates and their times, the quickest first; those that cannot be as quick as the second
+    are left out.
+
+    Raises:
+        RoundelayError: there is none.
+    """
+    found: list[tuple[Candidate, Timing]] = []
+    each = [(c.least(cluster, n, size), c) for c in candidates(collective, cluster, n)]
+    for least, candidate in sorted(each, key=lambda pair: pair[0]):
+        if len(found) > 1 and least >= found[1][1].time:
+            break
+        found.append((candidate, Clock(candidate.schedule(n), cluster).time(size)))
+        found.sort(key=lambda pair: pair[1].time)
+    if not found:
+        raise RoundelayError(f"no algorithm of {collective} for {n:,} ranks on {cluster.name}; "
+                             "name one, as in --algorithm direct")  # fmt: skip
+    return found

@@ -1,0 +1,246 @@
+"""What messages cost on a cluster: the links they go over, shared with those under way beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import RoundelayError
+from ..schedule import Schedule
+from ..topology import MEDIA, Cluster, Path
+from .phases import Phases
+from .protocols import Protocol
+from .recurrence import Costs
+from .sharing import fair_rates, together
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+PS: Final = 1e12
+"""Picoseconds of a second."""
+IN_FLIGHT: Final = 8
+"""Messages between the same two that may be under way at once: the slots of NCCL's FIFOs
+(NCCL_STEPS), so a message may begin an eighth of the latency after the one before it."""
+LONGEST: Final = 1e6
+"""Seconds of one message, at most, so that sums stay within 64 bits of picoseconds."""
+
+
+class Rates(NamedTuple):
+    """Bytes a second, [message].
+
+    Attributes:
+        alone: that its links would give a message alone.
+        shared: that they give it beside the others of its step.
+    """
+
+    alone: Floats
+    shared: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Roads:
+    """The ways of a schedule's messages through a cluster.
+
+    Attributes:
+        phases: the schedule's.
+        cluster: the cluster.
+        cards: [rank], the card it drives.
+        slower: link to how many times slower it is than it should be.
+    """
+
+    phases: Phases
+    cluster: Cluster
+    cards: Ints
+    slower: Mapping[int, float]
+
+    @cached_property
+    def positions(self) -> Ints:
+        """[participant], where it is in the cluster: ranks on cards, helpers on switches."""
+        below = helpers_below(self.phases.schedule)
+        switches = [self.cluster.above(np.sort(self.cards[ranks])) for ranks in below]
+        return np.concatenate([self.cards, np.array(switches, np.int64)]).astype(np.int64)
+
+    @cached_property
+    def paths(self) -> Path:
+        """The ways of all messages, those of one phase after those of another."""
+        ends = (self.positions[self.column(side)] for side in ("src", "dst"))
+        return self.cluster.path(*ends)
+
+    def column(self, name: str) -> Ints:
+        """[message] `name` of the phases: chunks, added, repeated, src or dst."""
+        parts = [getattr(p, name) for p in self.phases.phases]
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+    @cached_property
+    def lines(self) -> Floats:
+        """[link] line rate, bytes a second one way, less what it is too slow."""
+        rates = self.cluster.rates.copy()
+        for link, factor in self.slower.items():
+            rates[link] /= factor
+        return rates
+
+    @cached_property
+    def medium(self) -> Ints:
+        """[message] index into `MEDIA` of all its links; -1 where they are of several, or none."""
+        links = self.paths.links
+        media = np.where(links >= 0, self.cluster.media[links], -1)
+        most = media.max(axis=0, initial=-1)
+        same = ((media == most) | (media < 0)).all(axis=0)
+        return np.where(same, most, -1)
+
+    @property
+    def narrowest(self) -> Ints:
+        """[message] the link with the lowest line rate, -1 for none."""
+        links = self.paths.links
+        if not len(links):
+            return np.full(links.shape[1], -1)
+        hop = np.append(self.lines, np.inf)[links].argmin(axis=0)
+        return np.asarray(links[hop, np.arange(links.shape[1])])
+
+    @cached_property
+    def helped(self) -> npt.NDArray[np.bool_]:
+        """[message] whether it goes to or from a switch in a node that adds."""
+        n = self.phases.schedule.ranks
+        ends = np.maximum(self.column("src"), self.column("dst"))
+        return np.asarray((ends >= n) & ~self.paths.between)
+
+    @cached_property
+    def line_rates(self) -> Rates:
+        """By line rates."""
+        return self._solved(self.lines)
+
+    def rates(self, protocol: Protocol) -> Rates:
+        """Under a protocol.
+
+        Raises:
+            RoundelayError: the protocol says nothing about the medium of a link.
+        """
+        share = np.array([protocol.efficiency.get(medium, np.nan) for medium in MEDIA])
+        links = self.paths.links
+        used = np.unique(self.cluster.media[links[links >= 0]])
+        if np.isnan(share[used]).any():
+            lacking = MEDIA[used[np.isnan(share[used])][0]]
+            raise RoundelayError(f"protocol {protocol.name} has no figure for {lacking}")
+        if (self.medium >= 0).all():  # messages over one medium share no link with others
+            line, factor = self.line_rates, share[self.medium]
+            found = Rates(line.alone * factor, line.shared * factor)
+        else:
+            found = self._solved(self.lines * share[self.cluster.media])
+        if not self.helped.any():
+            return found
+        inside = protocol.switch / protocol.efficiency[self.cluster.inside.medium]
+        by_switch = np.where(self.helped, inside, 1.0)
+        return Rates(found.alone * by_switch, found.shared * by_switch)
+
+    def _solved(self, capacity: Floats) -> Rates:
+        links = self.paths.links
+        room = np.append(capacity, np.inf)  # of link -1
+        alone = room[links].min(axis=0, initial=np.inf)
+        shared = np.empty_like(alone)
+        at = 0
+        for phase in self.phases.phases:
+            here = np.arange(at, at + len(phase))
+            sets = together(phase)
+            for number in range(int(sets.max(initial=0)) + 1):
+                some = here[sets == number]
+                shared[some] = fair_rates(links[:, some], capacity)
+            at += len(phase)
+        return Rates(alone, shared)
+
+    def busiest(self, protocol: Protocol) -> tuple[int, float]:
+        """The link that is busiest, -1 for none, and seconds that it is for each byte of a chunk."""
+        links = self.paths.links
+        share = np.array([protocol.efficiency.get(medium, np.nan) for medium in MEDIA])
+        carried = (self.column("chunks") * self.column("repeated")).astype(float)
+        spread = np.broadcast_to(carried, links.shape)
+        load = np.bincount((links + 1).ravel(), spread.ravel(), len(self.lines) + 1)[1:]
+        if not load.any():
+            return -1, 0.0
+        seconds = np.divide(load, self.lines * share[self.cluster.media],
+                            out=np.zeros(len(load)), where=load > 0)  # fmt: skip
+        most = int(np.argmax(seconds))
+        return most, float(seconds[most])
+
+
+def helpers_below(schedule: Schedule) -> list[Ints]:
+    """[helper], the ranks below it: those it exchanges with, or those below the helpers it does."""
+    n = schedule.ranks
+    if not schedule.helpers:
+        return []
+    pairs: set[tuple[int, int]] = set()
+    for r in schedule:
+        some = (r.src >= n) | (r.dst >= n)
+        pairs |= set(zip(r.src[some].tolist(), r.dst[some].tolist(), strict=True))
+    below: list[set[int]] = [set() for _ in range(schedule.helpers)]
+    for a, b in pairs:
+        for helper, rank in ((a, b), (b, a)):
+            if helper >= n > rank:
+                below[helper - n].add(rank)
+    while True:
+        empty = [i for i, ranks in enumerate(below) if not ranks]
+        if not empty:
+            return [np.array(sorted(ranks), np.int64) for ranks in below]
+        grown = {i: set[int]() for i in empty}
+        for a, b in pairs:
+            for helper, other in ((a, b), (b, a)):
+                if helper - n in grown and other >= n:
+                    grown[helper - n] |= below[other - n]
+        if not any(grown.values()):
+            raise RoundelayError("a helper of the schedule exchanges with no rank at all")
+        for i, ranks in grown.items():
+            below[i] |= ranks
+
+
+class Loads(NamedTuple):
+    """What messages of all kinds carry and cost beside their bytes, [kind of message].
+
+    Attributes:
+        chunks, added: chunks of a repetition, and those that are added to what is there.
+        between: whether it leaves its node.
+        latency: seconds on the way.
+        slower: factor on all its times.
+    """
+
+    chunks: Floats
+    added: Floats
+    between: npt.NDArray[np.bool_]
+    latency: Floats
+    slower: Floats
+
+
+def costs(
+    loads: Loads, rate: Floats, protocol: Protocol, chunk: float, *, adding: bool = True
+) -> Costs:
+    """What messages cost.
+
+    Args:
+        loads: what they carry.
+        rate: [kind of message], bytes a second.
+        protocol: what a step costs beyond its bytes.
+        chunk: bytes of a chunk.
+        adding: count what adding takes.
+
+    Raises:
+        RoundelayError: a message would take longer than can be counted.
+    """
+    step = np.where(loads.between, protocol.between + loads.latency, protocol.inside)
+    add = loads.added * (chunk * protocol.reduce if adding else 0.0)
+    columns = [c * loads.slower for c in (step, loads.chunks * chunk / rate, add)]
+    if any(c.size and not c.max() < LONGEST for c in columns):
+        raise RoundelayError(f"a message would take more than {LONGEST:g} s; expected sizes and "
+                             "rates of which one is not far beyond the other")  # fmt: skip
+    latency, wire, added = (np.rint(c * PS).astype(np.int64) for c in columns)
+    return Costs(latency + wire + added, np.maximum(wire, latency // IN_FLIGHT))
+
+
+def slowed(roads: Roads, ranks: Sequence[tuple[int, float]]) -> Floats:
+    """[message], the factor of the slower of its two ends."""
+    factor = np.ones(roads.phases.participants)
+    for rank, times in ranks:
+        factor[rank] = times
+    return np.maximum(factor[roads.column("src")], factor[roads.column("dst")])
