@@ -207,28 +207,28 @@ class Recurrence:
     def add(
         self,
         first: int,
-        times: Buffer,
-        messages: Buffer,
-        src: Buffer,
-        dst: Buffer,
-        start: Buffer,
-        waits: Buffer,
-        before: Buffer,
+        times: Any,
+        messages: Any,
+        src: Any,
+        dst: Any,
+        start: Any,
+        waits: Any,
+        before: Any,
     ) -> None:
         """A phase; `messages` says where those of each round begin, and where the last end."""
 
-    def run(self, costs: tuple[Buffer, ...], ends: Buffer, steady: bool) -> None:
+    def run(self, costs: tuple[Any, ...], ends: Any, steady: bool) -> None:
         """Sets `ends`, [participant], ps."""
 
     def sample(
         self,
-        costs: tuple[Buffer, ...],
-        step: Buffer,
-        card: Buffer,
-        link: Buffer,
-        links: Buffer,
+        costs: tuple[Any, ...],
+        step: Any,
+        card: Any,
+        link: Any,
+        links: Any,
         seed: int,
         threads: int,
-        found: Buffer,
+        found: Any,
     ) -> None:
         """Sets `found`, [sample], ps; tables of factors are of float32."""

@@ -18,7 +18,7 @@ from ..topology import Cluster
 from ..units import format_size
 from .base import Command, language, say
 from .output import emit, figure, table
-from .targets import Checked, cluster_option, read
+from .targets import cluster_option, read
 
 
 @click.command(
@@ -30,8 +30,9 @@ from .targets import Checked, cluster_option, read
     "off.",
 )
 @click.argument("file", metavar="FILE")
-@cluster_option("where it was measured: a name with a number of nodes, such as dgx-h100:2, or a "
-                "cluster file")
+@cluster_option(
+    "where it was measured: a name with a number of nodes, such as dgx-h100:2, or a cluster file"
+)
 def command(file: str, where: Cluster | None, as_json: str | None) -> int:
     """Read, judge, tell."""
     data = sys.stdin.buffer.read() if file == "-" else read(Path(file))

@@ -92,8 +92,8 @@ def _told(
 ) -> str:
     choice, *others = rows
     lines = [
-        say("{collective} of {size} over {n} cards of {cluster}: {choice}, by {protocol}, in {time}",
-            collective=question.collective, size=format_size(choice.size),
+        say("{collective} of {size} over {n} cards of {cluster}: {choice}, by {protocol}, "
+            "in {time}", collective=question.collective, size=format_size(choice.size),
             n=f"{question.ranks:,}", cluster=question.cluster.name, choice=choice.algorithm,
             protocol=choice.protocol, time=format_time(choice.time)),
         "",

@@ -30,12 +30,20 @@ class Kinds(NamedTuple):
     Attributes:
         phases: over kinds of participants, with a message of each kind.
         messages: [kind of message], one that is of it.
+        of: [message], its kind.
         participants: [participant], its kind.
     """
 
     phases: Phases
     messages: Ints
+    of: Ints
     participants: Ints
+
+    @classmethod
+    def all_different(cls, phases: Phases) -> Kinds:
+        """Every message and every participant is one of its own."""
+        each = np.arange(sum(len(p) for p in phases.phases))
+        return cls(phases, each, each, np.arange(phases.participants))
 
 
 def kinds(phases: Phases, columns: Iterable[npt.NDArray[Any]], distances: Iterable[int]) -> Kinds:
@@ -56,8 +64,7 @@ def kinds(phases: Phases, columns: Iterable[npt.NDArray[Any]], distances: Iterab
         start[phases.schedule.ranks :] = phases.participants + np.arange(phases.schedule.helpers)
         found = graph.refined(_mixed(start.astype(np.uint64)), 2)
     if found is None:
-        count = sum(len(p) for p in phases.phases)
-        return Kinds(phases, np.arange(count), np.arange(phases.participants))
+        return Kinds.all_different(phases)
     return _quotient(phases, *graph.numbered(found))
 
 
@@ -92,7 +99,8 @@ class _Graph:
         for _ in range(most):
             message = self.messages(kind)
             kind = _mixed(kind)
-            for side, (ends, order) in enumerate(zip((self.src, self.dst), self.order, strict=True)):
+            sides = zip((self.src, self.dst), self.order, strict=True)
+            for side, (ends, order) in enumerate(sides):
                 kind = kind + _sums(_mixed(message + np.uint64(side)), ends, order, len(kind))
             found = len(np.unique(kind))
             if found == count:
@@ -104,11 +112,13 @@ class _Graph:
         """[message], the same for messages."""
         return _mixed(_mixed(self.own ^ kind[self.src]) ^ kind[self.dst])
 
-    def numbered(self, kind: Hashes) -> tuple[Ints, Ints]:
-        """[participant] its kind's number; and a message of each kind, in order."""
+    def numbered(self, kind: Hashes) -> tuple[Ints, Ints, Ints]:
+        """[participant] its kind; a message of each kind, in order; and [message] its kind."""
         _, participants = np.unique(kind, return_inverse=True)
-        _, first = np.unique(self.messages(kind), return_index=True)
-        return participants.astype(np.int64), np.sort(first).astype(np.int64)
+        _, first, of = np.unique(self.messages(kind), return_index=True, return_inverse=True)
+        place = np.empty(len(first), np.int64)
+        place[np.argsort(first)] = np.arange(len(first))
+        return participants.astype(np.int64), np.sort(first).astype(np.int64), place[of]
 
 
 def _joined(parts: Iterable[Phase], rounds: list[Ints]) -> list[Ints]:
@@ -130,7 +140,7 @@ def _sums(values: Hashes, ends: Ints, order: Ints, count: int) -> Hashes:
     return total
 
 
-def _quotient(phases: Phases, participants: Ints, messages: Ints) -> Kinds:
+def _quotient(phases: Phases, participants: Ints, messages: Ints, of: Ints) -> Kinds:
     made = []
     at = 0
     for phase in phases.phases:
@@ -148,4 +158,5 @@ def _quotient(phases: Phases, participants: Ints, messages: Ints) -> Kinds:
             )
         )
     count = int(participants.max()) + 1
-    return Kinds(Phases(phases.schedule, phases.rounds, tuple(made), count), messages, participants)
+    smaller = Phases(phases.schedule, phases.rounds, tuple(made), count)
+    return Kinds(smaller, messages, of, participants)

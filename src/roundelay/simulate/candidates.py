@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..algorithms import Algorithm, algorithms
 from ..errors import RoundelayError
-from ..schedule import Schedule
+from ..schedule import Schedule, ScheduleError
 from ..topology import Cluster
 from .clock import Clock, Timing
 from .protocols import protocols
@@ -39,8 +39,11 @@ class Candidate:
         return ", ".join([self.algorithm.name, *(f"{k}={v}" for k, v in self.parameters.items())])
 
     def least(self, cluster: Cluster, n: int, size: int) -> float:
-        """Seconds that it takes at least: its steps, those of one piece where pieces follow one
-        another, and the bytes of its busiest rank on the links of its card."""
+        """Seconds that it takes at least.
+
+        Its steps, those of one piece where pieces follow one another, and the bytes of its busiest
+        rank on the links of its card.
+        """
         card = self.algorithm.card(n, size, **self.parameters)
         one = {**self.parameters, "pieces": 1} if "pieces" in self.parameters else self.parameters
         steps = self.algorithm.card(n, size, **one).steps
@@ -61,7 +64,7 @@ def candidates(collective: str, cluster: Cluster, n: int) -> Iterator[Candidate]
         UnknownName: there is no such collective.
     """
     for a in algorithms(collective):
-        if a.dense and n > DENSE_LIMIT or not _switches(a, cluster, n):
+        if (a.dense and n > DENSE_LIMIT) or not _switches(a, cluster, n):
             continue
         for parameters in _parameters(a, cluster, n):
             if a.fits(n, parameters):
@@ -98,8 +101,9 @@ def _parameters(a: Algorithm, cluster: Cluster, n: int) -> Iterator[dict[str, An
 def quickest(
     collective: str, cluster: Cluster, n: int, size: int
 ) -> list[tuple[Candidate, Timing]]:
-    """Candidates and their times, the quickest first; those that cannot be as quick as the second
-    are left out.
+    """Candidates and their times, the quickest first.
+
+    Those that cannot be as quick as the second are left out.
 
     Raises:
         RoundelayError: there is none.
@@ -109,7 +113,11 @@ def quickest(
     for least, candidate in sorted(each, key=lambda pair: pair[0]):
         if len(found) > 1 and least >= found[1][1].time:
             break
-        found.append((candidate, Clock(candidate.schedule(n), cluster).time(size)))
+        try:
+            schedule = candidate.schedule(n)
+        except ScheduleError:  # such as rails over nodes of unequal size
+            continue
+        found.append((candidate, Clock(schedule, cluster).time(size)))
         found.sort(key=lambda pair: pair[1].time)
     if not found:
         raise RoundelayError(f"no algorithm of {collective} for {n:,} ranks on {cluster.name}; "

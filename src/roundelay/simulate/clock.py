@@ -90,10 +90,10 @@ class Way:
         """Which ranks and messages are alike."""
         roads = self.roads
         if not self._shortcuts:
-            everything = np.arange(len(self._slower))
-            return Kinds(roads.phases, everything, np.arange(roads.phases.participants))
+            return Kinds.all_different(roads.phases)
         line, paths = roads.line_rates, roads.paths
-        columns = (line.alone, line.shared, roads.medium, paths.latency, paths.between, self._slower)
+        columns = (line.alone, line.shared, roads.medium, paths.latency, paths.between,
+                   roads.helped, self._slower)  # fmt: skip
         cluster = roads.cluster
         levels = [level.nodes * cluster.cards for level in cluster.levels]
         distances = [d for d in (cluster.cards, *levels) if d < roads.phases.schedule.ranks]
@@ -144,16 +144,12 @@ class Way:
         return rates.alone if alone else rates.shared
 
     def port(self, protocol: Protocol, chunk: float) -> float:
-        """Seconds that the busiest participant sends or receives, one message at a time."""
-        found = self.price(protocol, chunk, alone=True, adding=False)
-        phases = self.kinds.phases.phases
-        each = found.busy * np.concatenate([p.repeated for p in phases] or [_NONE])
-        sides = (np.concatenate([p.src for p in phases] or [_NONE]),
-                 np.concatenate([p.dst for p in phases] or [_NONE]))  # fmt: skip
-        return max(float(np.bincount(s, each, 1).max()) for s in sides) / PS
-
-
-_NONE: Final = np.empty(0, np.int64)
+        """Seconds that the busiest rank sends or receives, one message at a time."""
+        price = self.price(protocol, chunk, alone=True, adding=False)
+        each = price.busy[self.kinds.of] * self.roads.column("repeated")
+        n = self.roads.phases.schedule.ranks
+        sides = (self.roads.column("src"), self.roads.column("dst"))
+        return max(float(np.bincount(s, each, n)[:n].max()) for s in sides) / PS
 
 
 class Clock:
@@ -252,20 +248,7 @@ class Clock:
         """The quickest protocol and number of slices, and the seconds that the cards take."""
         if not isinstance(size, int) or not 0 <= size < 2**63:
             raise RoundelayError(f"size = {size!r}; expected a whole number of bytes from 0 up")
-        names = [p.name for p in self.protocols]
-        if protocol is not None and protocol not in names:
-            raise RoundelayError(f"no protocol {protocol!r} on {self.cluster.name}; expected "
-                                 f"one of {', '.join(names)}")  # fmt: skip
-        usable = [
-            p
-            for p in self.protocols
-            if protocol == p.name or (protocol is None and (p.most is None or size <= p.most))
-            if p.switch or not self.usual.roads.helped.any()
-        ]
-        if not usable:
-            raise RoundelayError(f"{self.schedule!r} needs switches in the nodes that add; "
-                                 f"{self.cluster.name} has none, or not by {protocol or 'any'} "
-                                 "protocol. Choose another algorithm")  # fmt: skip
+        usable = self._usable(size, protocol)
         best: tuple[Protocol, int, float] | None = None
         for p in sorted(usable, key=lambda p: self._least(p, size)):
             if best is None or self._least(p, size) < best[2]:
@@ -273,6 +256,27 @@ class Clock:
                 best = found if best is None or found[2] < best[2] else best
         assert best is not None
         return best
+
+    def _usable(self, size: int, protocol: str | None) -> list[Protocol]:
+        """The protocols that may be chosen."""
+        names = [p.name for p in self.protocols]
+        if protocol is not None and protocol not in names:
+            raise RoundelayError(f"no protocol {protocol!r} on {self.cluster.name}; expected "
+                                 f"one of {', '.join(names)}")  # fmt: skip
+        roads = self.usual.roads
+        found = [
+            p
+            for p in self.protocols
+            if protocol == p.name or (protocol is None and (p.most is None or size <= p.most))
+            if p.switch or not roads.helped.any()
+        ]
+        if found and (self.cluster.fabric.adds or not roads.helped_between):
+            return found
+        where = "between the nodes" if found else "in the nodes"
+        by = f" that do by {protocol}" if protocol and not found else ""
+        raise RoundelayError(f"{self.schedule!r} needs switches {where} that add; "
+                             f"{self.cluster.name} has none{by}. Choose another algorithm"
+                             )  # fmt: skip
 
     def _cut(self, protocol: Protocol, size: int) -> tuple[Protocol, int, float]:
         """The best number of slices."""
@@ -330,19 +334,23 @@ class Clock:
         return np.maximum(device + self._once(found, size), self.cluster.launch)
 
     def _slices(self, size: int) -> list[int]:
-        """How the data might be cut; not where there is but one phase."""
-        if len(self.phases.phases) == 1:
+        """How the data might be cut."""
+        if self.schedule.steps < 2:
             return [1]
         return [s for s in SLICES if s == 1 or size >= s * SLICE]
 
     def _device(self, way: Way, protocol: Protocol, size: int, slices: int) -> float:
-        """Seconds on the cards."""
+        """Seconds on the cards; a link never carries more than it can."""
         end = way.end(protocol, self.chunk(size) / slices)
-        return end + self._following(way, protocol, size, slices) + self._once(protocol, size)
+        end += self._following(way, protocol, size, slices)
+        _, of_a_byte = self._link(protocol)
+        return max(end, of_a_byte * self.chunk(size)) + self._once(protocol, size)
 
     def _following(self, way: Way, protocol: Protocol, size: int, slices: int) -> float:
-        """Seconds that the slices after the first take more: each as long as the busiest link or
-        port needs for it."""
+        """Seconds that the slices after the first take more.
+
+        Each takes as long as the busiest link or port needs for it.
+        """
         if slices == 1:
             return 0.0
         _, of_a_byte = self._link(protocol)

@@ -36,11 +36,11 @@ def _normal(u: Floats, sigma: float) -> Floats:
 
 def _lognormal(u: Floats, cv: float) -> Floats:
     sigma = math.sqrt(math.log1p(cv * cv))
-    return np.exp(sigma * _z(u) - sigma**2 / 2)
+    return np.asarray(np.exp(sigma * _z(u) - sigma**2 / 2))
 
 
 def _exponential(u: Floats, mean: float) -> Floats:
-    return 1 - mean * np.log1p(-u)
+    return np.asarray(1 - mean * np.log1p(-u))
 
 
 def _pareto(u: Floats, alpha: float) -> Floats:
@@ -52,12 +52,12 @@ def _uniform(u: Floats, half: float) -> Floats:
 
 
 def _z(u: Floats) -> Floats:
-    """Quantiles of the standard normal distribution, from a thousand exact ones a unit of tail."""
+    """Quantiles of the standard normal distribution, between 2,000 exact ones."""
     inverse = NormalDist().inv_cdf
     knots = np.linspace(math.log(u[0]), math.log(0.5), 2000)
     low = np.array([inverse(math.exp(k)) for k in knots])
     tail = np.log(np.minimum(u, 1 - u))
-    return np.where(u < 0.5, 1.0, -1.0) * np.interp(tail, knots, low)
+    return np.asarray(np.where(u < 0.5, 1.0, -1.0) * np.interp(tail, knots, low))
 
 
 class Distribution(NamedTuple):
@@ -166,7 +166,14 @@ def expected_most(times: Floats, calls: int) -> float:
 
 
 def spread(
-    clock: Clock, size: int, jitter: Jitter, samples: int, *, seed: int = 1, threads: int = 1
+    clock: Clock,
+    size: int,
+    jitter: Jitter,
+    samples: int,
+    protocol: str | None = None,
+    *,
+    seed: int = 1,
+    threads: int = 1,
 ) -> tuple[Spread, Floats]:
     """How the time of a collective differs.
 
@@ -175,6 +182,7 @@ def spread(
         size: bytes, as in nccl-tests' size column.
         jitter: what differs.
         samples: how often it is drawn.
+        protocol: by which messages go; without it, the quickest where nothing differs.
         seed: the same gives the same samples.
         threads: that work at it; they don't change the result.
 
@@ -187,7 +195,7 @@ def spread(
     if not 1 <= samples <= SAMPLES_LIMIT:
         raise RoundelayError(f"{samples} samples; expected 1 to {SAMPLES_LIMIT:,}")
     tables = (jitter.step, jitter.card, jitter.link)
-    times = clock.samples(size, tables, samples, seed=seed, threads=threads)
+    times = clock.samples(size, tables, samples, protocol, seed=seed, threads=threads)
     p50, p99, p999 = np.quantile(times, (0.5, 0.99, 0.999), method="inverted_cdf")
     found = Spread(float(times.mean()), float(p50), float(p99), float(p999), float(times.max()),
                    samples)  # fmt: skip

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ..errors import RoundelayError
 from ..rounds import REDUCE, Round
 from ..schedule import Schedule
-from .waits import LATEST, End, RoundWait, waits
+from .waits import LATEST, RoundWait, waits
 
 Numbers = npt.NDArray[np.int64]
 
@@ -64,6 +64,11 @@ class Phase:
     def repeated(self) -> Numbers:
         """[message], its repetitions."""
         return self.times[self.round]
+
+    @property
+    def by_piece(self) -> bool:
+        """Whether a round hands on piece by piece what another of the phase brings."""
+        return any(_by_piece(w, int(self.times[w.other])) for w in self.waits)
 
     @property
     def steps(self) -> int:

@@ -1,4 +1,4 @@
-"""What messages cost on a cluster: the links they go over, shared with those under way beside them."""
+"""What messages cost on a cluster: their links, shared with those under way beside them."""
 
 from __future__ import annotations
 
@@ -105,9 +105,17 @@ class Roads:
     @cached_property
     def helped(self) -> npt.NDArray[np.bool_]:
         """[message] whether it goes to or from a switch in a node that adds."""
-        n = self.phases.schedule.ranks
+        return np.asarray(self._to_helpers & ~self.paths.between)
+
+    @property
+    def helped_between(self) -> bool:
+        """Whether some go to or from a switch between the nodes."""
+        return bool((self._to_helpers & self.paths.between).any())
+
+    @property
+    def _to_helpers(self) -> npt.NDArray[np.bool_]:
         ends = np.maximum(self.column("src"), self.column("dst"))
-        return np.asarray((ends >= n) & ~self.paths.between)
+        return np.asarray(ends >= self.phases.schedule.ranks)
 
     @cached_property
     def line_rates(self) -> Rates:
@@ -133,9 +141,8 @@ class Roads:
             found = self._solved(self.lines * share[self.cluster.media])
         if not self.helped.any():
             return found
-        inside = protocol.switch / protocol.efficiency[self.cluster.inside.medium]
-        by_switch = np.where(self.helped, inside, 1.0)
-        return Rates(found.alone * by_switch, found.shared * by_switch)
+        factor = self._by_switch(protocol)
+        return Rates(found.alone * factor, found.shared * factor)
 
     def _solved(self, capacity: Floats) -> Rates:
         links = self.paths.links
@@ -153,10 +160,10 @@ class Roads:
         return Rates(alone, shared)
 
     def busiest(self, protocol: Protocol) -> tuple[int, float]:
-        """The link that is busiest, -1 for none, and seconds that it is for each byte of a chunk."""
+        """The link that is busiest, -1 for none, and its seconds for each byte of a chunk."""
         links = self.paths.links
         share = np.array([protocol.efficiency.get(medium, np.nan) for medium in MEDIA])
-        carried = (self.column("chunks") * self.column("repeated")).astype(float)
+        carried = self.column("chunks") * self.column("repeated") / self._by_switch(protocol)
         spread = np.broadcast_to(carried, links.shape)
         load = np.bincount((links + 1).ravel(), spread.ravel(), len(self.lines) + 1)[1:]
         if not load.any():
@@ -165,6 +172,11 @@ class Roads:
                             out=np.zeros(len(load)), where=load > 0)  # fmt: skip
         most = int(np.argmax(seconds))
         return most, float(seconds[most])
+
+    def _by_switch(self, protocol: Protocol) -> Floats:
+        """[message] factor on its rate where a switch adds."""
+        inside = protocol.efficiency[self.cluster.inside.medium]
+        return np.where(self.helped, protocol.switch / inside, 1.0)
 
 
 def helpers_below(schedule: Schedule) -> list[Ints]:

@@ -88,7 +88,7 @@ class Question:
         timing = clock.time(size, protocol)
         drawn = None
         if self.jitter is not None:
-            drawn, _ = spread(clock, size, self.jitter, self.samples, seed=self.seed,
+            drawn, _ = spread(clock, size, self.jitter, self.samples, protocol, seed=self.seed,
                               threads=self.threads)  # fmt: skip
         return self._row(name, timing, drawn)
 

@@ -48,8 +48,11 @@ def fair_rates(links: Ints, capacity: Floats) -> Floats:
 
 
 def together(phase: Phase) -> Ints:
-    """[message], number of its set: those whose steps overlap, one after the other, share links."""
-    if not len(phase) or (phase.start == phase.start[0]).all():
+    """[message], number of its set: those whose steps overlap, one after the other, share links.
+
+    Where one round hands on piece by piece what another brings, they overlap whatever their steps.
+    """
+    if phase.by_piece or not len(phase) or (phase.start == phase.start[0]).all():
         return np.zeros(len(phase), np.int64)
     end = phase.start + phase.repeated
     order = np.argsort(phase.start, kind="stable")

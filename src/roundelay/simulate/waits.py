@@ -79,7 +79,7 @@ def waits(schedule: Schedule, rounds: int, times: list[int]) -> list[RoundWait]:
     begins = [r.at for r in schedule]
     for participant in asked(schedule, rounds):
         program = lower(schedule, participant).instructions
-        for i, instruction in enumerate(program):
+        for instruction in program:
             for wait in instruction.waits:
                 other = program[wait.instruction]
                 if participant in (instruction.peer, other.peer):
@@ -105,4 +105,3 @@ def _lag(
             return times[j.round]
         return lag if a.op == SEND and j.op != SEND else None
     return LATEST if lag - apart >= -1 else None
-
