@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "clock/recurrence.hpp"
+#include "clock/relay.hpp"
 
 namespace roundelay::clock {
 
@@ -149,6 +151,7 @@ class Machine {
                 const Costs& costs, bool steady, Factor& factor) {
         steady = steady && until - step > 2;
         if (steady) mark(active);
+        if (steady && relay(active, until - step, costs)) return;
         std::int64_t seen = -1;      // step whose ends are kept in before_; -1: none
         std::int64_t next = step + 1;
         for (; step < until; ++step) {
@@ -247,6 +250,82 @@ class Machine {
         }
     }
 
+    // Messages that each wait for one other of the last step, as in a ring, and for nothing that
+    // goes on besides: pieces are handed on along chains. Where the next of a stream may begin
+    // equally soon everywhere, the ends after so many steps have a closed form.
+    bool relay(const std::vector<Active>& active, std::int64_t steps, const Costs& costs) {
+        std::size_t r = active.size();
+        for (std::size_t i = 0; i < active.size(); ++i) {
+            if (active[i].first == active[i].last) continue;
+            if (r != active.size()) return false;
+            r = i;
+        }
+        if (r == active.size() || phase_->times[r] < steps) return false;
+        const auto [first, last] = active[r];
+        const Time busy = costs.busy[offset_ + first];
+        for (std::size_t m = first; m < last; ++m) {
+            if (costs.busy[offset_ + m] != busy || costs.whole[offset_ + m] < busy) return false;
+        }
+        const Ends& arrived = rounds_[at(phase_->first) + r][1];
+        std::vector<std::size_t> before;
+        if (!handed_on(r, active[r], arrived, before)) return false;
+        std::vector<Time> begin(last - first);
+        for (std::size_t m = first; m < last; ++m) {
+            begin[m - first] = std::max(free_[m], base_[m]);
+            for (const Look& look : looks_[r]) {
+                const std::size_t rank = at(look.end == 0 ? phase_->src[m] : phase_->dst[m]);
+                raise(begin[m - first], look.ends->latest[rank]);
+            }
+        }
+        begin = relayed(begin, before, costs.whole.subspan(offset_ + first, last - first), busy,
+                        steps);
+        for (std::size_t m = first; m < last; ++m) {
+            free_[m] = begin[m - first] + busy;
+            end_[m] = begin[m - first] + costs.whole[offset_ + m];
+        }
+        raise_latest(r, active[r]);
+        return true;
+    }
+
+    // `before`: [message], the one that arrives where it starts, or kNone.
+    bool handed_on(std::size_t r, Active active, const Ends& arrived,
+                   std::vector<std::size_t>& before) const {
+        bool waits = false;
+        for (const Look& look : looks_[r]) {
+            if (look.ends == &arrived && look.end == 0) {
+                waits = true;
+                continue;
+            }
+            for (std::size_t m = active.first; m < active.last; ++m) {
+                if (look.ends->moving[at(look.end == 0 ? phase_->src[m] : phase_->dst[m])]) {
+                    return false;
+                }
+            }
+        }
+        std::vector<std::size_t> from(n_, kNone), to(n_, kNone);
+        for (std::size_t m = active.first; m < active.last; ++m) {
+            const std::size_t src = at(phase_->src[m]), dst = at(phase_->dst[m]);
+            if (from[src] != kNone || to[dst] != kNone) return false;
+            from[src] = to[dst] = m - active.first;
+        }
+        before.resize(active.last - active.first);
+        for (std::size_t m = active.first; m < active.last; ++m) {
+            before[m - active.first] = waits ? to[at(phase_->src[m])] : kNone;
+        }
+        return true;
+    }
+
+    void raise_latest(std::size_t r, Active active) {
+        for (int side = 0; side < 2; ++side) {
+            Ends& own = ends(phase_->first + static_cast<std::int64_t>(r), side);
+            if (!own.asked) continue;
+            const auto& rank = side == 0 ? phase_->src : phase_->dst;
+            for (std::size_t m = active.first; m < active.last; ++m) {
+                raise(own.latest[at(rank[m])], end_[m]);
+            }
+        }
+    }
+
     // Whether all has moved on by one and the same time since the step that was seen. Then it does
     // so again and again, for each moment is a maximum of others plus constants.
     bool moved_alike(const std::vector<Active>& active) const {
@@ -268,14 +347,7 @@ class Machine {
                 end_[m] += by;
                 free_[m] += by;
             }
-            for (int side = 0; side < 2; ++side) {
-                Ends& own = ends(phase_->first + static_cast<std::int64_t>(r), side);
-                if (!own.asked) continue;
-                const auto& rank = side == 0 ? phase_->src : phase_->dst;
-                for (std::size_t m = active[r].first; m < active[r].last; ++m) {
-                    raise(own.latest[at(rank[m])], end_[m]);
-                }
-            }
+            raise_latest(r, active[r]);
         }
     }
 

@@ -25,7 +25,7 @@ PS: Final = 1e12
 """Picoseconds of a second."""
 IN_FLIGHT: Final = 8
 """Messages between the same two that may be under way at once: the slots of NCCL's FIFOs
-(NCCL_STEPS), so a message may begin an eighth of the latency after the one before it."""
+(NCCL_STEPS), so a message may begin an eighth of its protocol's step after the one before it."""
 LONGEST: Final = 1e6
 """Seconds of one message, at most, so that sums stay within 64 bits of picoseconds."""
 
@@ -240,14 +240,15 @@ def costs(
     Raises:
         RoundelayError: a message would take longer than can be counted.
     """
-    step = np.where(loads.between, protocol.between + loads.latency, protocol.inside)
+    own = np.where(loads.between, protocol.between, protocol.inside)
+    step = own + np.where(loads.between, loads.latency, 0.0)
     add = loads.added * (chunk * protocol.reduce if adding else 0.0)
-    columns = [c * loads.slower for c in (step, loads.chunks * chunk / rate, add)]
+    columns = [c * loads.slower for c in (step, loads.chunks * chunk / rate, add, own / IN_FLIGHT)]
     if any(c.size and not c.max() < LONGEST for c in columns):
         raise RoundelayError(f"a message would take more than {LONGEST:g} s; expected sizes and "
                              "rates of which one is not far beyond the other")  # fmt: skip
-    latency, wire, added = (np.rint(c * PS).astype(np.int64) for c in columns)
-    return Costs(latency + wire + added, np.maximum(wire, latency // IN_FLIGHT))
+    latency, wire, added, gap = (np.rint(c * PS).astype(np.int64) for c in columns)
+    return Costs(latency + wire + added, np.maximum(wire, gap))
 
 
 def slowed(roads: Roads, ranks: Sequence[tuple[int, float]]) -> Floats:

@@ -105,7 +105,6 @@ class Constants(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     most: dict[str, int]
     nvls: Nvls
     point_to_point: dict[str, PointToPoint | int]
-    cpu: dict[str, float]
     band: dict[str, tuple[float, float]]
     dispatch: dict[str, float]
 
@@ -160,7 +159,11 @@ def _switch(cluster: Cluster, found: Constants) -> float:
 
 
 def _host(cluster: Cluster) -> Protocol:
-    """Rates that were measured between processes need no further share."""
+    """Rates that were measured between processes need no further share.
+
+    A rank that takes a message does not add it beside the wire, as a GPU does: its processor copies
+    it or adds it, so what adding takes beyond copying comes on top.
+    """
     media = (cluster.inside.medium, cluster.nics.medium)
     return Protocol(
         "Simple",
@@ -168,7 +171,7 @@ def _host(cluster: Cluster) -> Protocol:
         cluster.inside.latency,
         0.0,
         MappingProxyType(dict.fromkeys(media, 1.0)),
-        reduce=constants().cpu["reduce_ns"] * 1e-9,
+        reduce=cluster.inside.reduce,
     )
 
 
