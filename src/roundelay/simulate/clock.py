@@ -146,10 +146,32 @@ class Way:
     def port(self, protocol: Protocol, chunk: float) -> float:
         """Seconds that the busiest rank sends or receives, one message at a time."""
         price = self.price(protocol, chunk, alone=True, adding=False)
-        each = price.busy[self.kinds.of] * self.roads.column("repeated")
+        phases, (at_src, at_dst) = self.kinds.phases, self._messages_at
+        each = price.busy * np.concatenate([p.repeated for p in phases.phases] or [_NONE])
+        most = 0.0
+        for side, often in (("src", at_src), ("dst", at_dst)):
+            at = np.concatenate([getattr(p, side) for p in phases.phases] or [_NONE])
+            sums = np.bincount(at, each * often, phases.participants)
+            most = max(most, float(sums[self._kinds_of_ranks].max()))
+        return most / PS
+
+    @cached_property
+    def _kinds_of_ranks(self) -> Ints:
         n = self.roads.phases.schedule.ranks
-        sides = (self.roads.column("src"), self.roads.column("dst"))
-        return max(float(np.bincount(s, each, n)[:n].max()) for s in sides) / PS
+        return np.unique(self.kinds.participants[:n])
+
+    @cached_property
+    def _messages_at(self) -> tuple[Floats, Floats]:
+        """[kind of message], how many a participant at either end has."""
+        messages = np.bincount(self.kinds.of, minlength=len(self.kinds.messages))
+        participants = np.bincount(self.kinds.participants)
+        phases = self.kinds.phases.phases
+        src, dst = (np.concatenate([getattr(p, side) for p in phases] or [_NONE])
+                    for side in ("src", "dst"))  # fmt: skip
+        return messages / participants[src], messages / participants[dst]
+
+
+_NONE: Final = np.empty(0, np.int64)
 
 
 class Clock:

@@ -73,8 +73,14 @@ class Roads:
 
     def column(self, name: str) -> Ints:
         """[message] `name` of the phases: chunks, added, repeated, src or dst."""
-        parts = [getattr(p, name) for p in self.phases.phases]
-        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+        if name not in self._columns:
+            parts = [getattr(p, name) for p in self.phases.phases]
+            self._columns[name] = np.concatenate(parts) if parts else np.empty(0, np.int64)
+        return self._columns[name]
+
+    @cached_property
+    def _columns(self) -> dict[str, Ints]:
+        return {}
 
     @cached_property
     def lines(self) -> Floats:
@@ -161,17 +167,29 @@ class Roads:
 
     def busiest(self, protocol: Protocol) -> tuple[int, float]:
         """The link that is busiest, -1 for none, and its seconds for each byte of a chunk."""
-        links = self.paths.links
         share = np.array([protocol.efficiency.get(medium, np.nan) for medium in MEDIA])
-        carried = self.column("chunks") * self.column("repeated") / self._by_switch(protocol)
-        spread = np.broadcast_to(carried, links.shape)
-        load = np.bincount((links + 1).ravel(), spread.ravel(), len(self.lines) + 1)[1:]
-        if not load.any():
+        carried = self._carried
+        if self.helped.any():
+            carried = self._load(self.column("chunks") * self.column("repeated")
+                                 / self._by_switch(protocol))  # fmt: skip
+        if not carried.any():
             return -1, 0.0
-        seconds = np.divide(load, self.lines * share[self.cluster.media],
-                            out=np.zeros(len(load)), where=load > 0)  # fmt: skip
+        seconds = np.divide(carried, self.lines * share[self.cluster.media],
+                            out=np.zeros(len(carried)), where=carried > 0)  # fmt: skip
         most = int(np.argmax(seconds))
         return most, float(seconds[most])
+
+    @cached_property
+    def _carried(self) -> Floats:
+        """[link] chunks that go over it."""
+        return self._load((self.column("chunks") * self.column("repeated")).astype(float))
+
+    def _load(self, carried: Floats) -> Floats:
+        links = np.asarray(self.paths.links)
+        load = np.zeros(len(self.lines) + 1)
+        for hop in links:
+            load += np.bincount(hop + 1, carried, len(load))
+        return load[1:]
 
     def _by_switch(self, protocol: Protocol) -> Floats:
         """[message] factor on its rate where a switch adds."""
