@@ -1,4 +1,4 @@
-"""Roundelay: describe a collective once as a schedule, then prove it, count it, run it, watch it.
+"""Roundelay: describe a collective once as a schedule; prove, count, run, time and watch it.
 
 >>> import roundelay as rl
 >>> ring = rl.build("all_reduce/ring", 4)
@@ -6,6 +6,7 @@
 True
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from .algorithms import Algorithm, algorithm, algorithms, build, find
@@ -25,7 +26,9 @@ from .verbs import on, reverse, split, then
 from .verify import Verdict, prove, verify
 
 if TYPE_CHECKING:
+    from .clusters import cluster
     from .communicator import Communicator, init
+    from .simulate import Clock
 
 # Notebooks draw a schedule. The layer that draws stands above it, so they are joined here.
 Schedule._repr_html_ = html  # type: ignore[attr-defined]
@@ -34,13 +37,11 @@ Schedule._repr_html_ = html  # type: ignore[attr-defined]
 def __getattr__(name: str) -> Any:
     """What is loaded when asked for.
 
-    `init` and `Communicator`, for they need the native core; and `__version__`, whose look-up
-    takes a fifth of the import.
+    `init` and `Communicator`, for they need the native core; `Clock` and `cluster`, which take
+    longer to load than all the rest; and `__version__`, whose look-up takes a fifth of the import.
     """
-    if name in ("Communicator", "init"):
-        from . import communicator
-
-        return getattr(communicator, name)
+    if name in _LATER:
+        return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version
 
@@ -51,12 +52,20 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+_LATER = {
+    "Clock": "simulate",
+    "Communicator": "communicator",
+    "cluster": "clusters",
+    "init": "communicator",
+}
+
 __all__ = [
     "COPY",
     "REDUCE",
     "Algorithm",
     "Broken",
     "CallsDiffer",
+    "Clock",
     "Communicator",
     "ExchangeError",
     "Interrupted",
@@ -70,6 +79,7 @@ __all__ = [
     "algorithms",
     "bound",
     "build",
+    "cluster",
     "cost",
     "find",
     "init",

@@ -9,6 +9,16 @@ class RoundelayError(ValueError):
     """
 
 
+class NotBuilt(RoundelayError):
+    """The native core is not there, and something needs it."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"the native core is not built, so {what}; expected roundelay._native. Build it with "
+            "a C++20 compiler: pip install ."
+        )
+
+
 class ExchangeError(RoundelayError):
     """An exchange between ranks went wrong; the communicator cannot be used any more.
 

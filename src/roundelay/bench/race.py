@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from importlib.util import find_spec
 from typing import Final
 
-from ..errors import RoundelayError
+from ..errors import NotBuilt, RoundelayError
 from . import ours
 from .cells import Point, Request, check_memory, count_of
 from .contest import Contestant
@@ -17,10 +17,6 @@ from .job import Job
 
 LEAST_CALLS: Final = 3
 MOST_CALLS: Final = 50
-
-
-class NotBuilt(RoundelayError):
-    """The native core is not there; the message says how to build it."""
 
 
 def race(
@@ -41,10 +37,7 @@ def race(
         SideLost: a process failed.
     """
     if find_spec("roundelay._native") is None:
-        raise NotBuilt(
-            "the native core is not built, so nothing can be run between processes; expected "
-            "roundelay._native. Build it with a C++20 compiler: pip install ."
-        )
+        raise NotBuilt("nothing can be run between processes")
     request = Request([collective], [ranks], sizes, warmup=2, seconds=seconds)
     check_memory(request, 1)
     with short_folder() as folder:

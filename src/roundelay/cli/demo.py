@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -11,10 +12,13 @@ import click
 from ..algorithms import Algorithm, algorithms, find
 from ..bench.cells import Point
 from ..bench.figures import Figure
-from ..bench.race import NotBuilt, race
+from ..bench.race import race
+from ..bench.table import us
+from ..clusters import cluster
 from ..cost import COUNT_LIMIT, bound, cost_of
-from ..errors import RoundelayError
+from ..errors import NotBuilt, RoundelayError
 from ..show import show
+from ..simulate.rows import Question, Row, row_json
 from ..units import format_size
 from ..verify import Verdict, prove
 from .base import Command, language, say
@@ -28,6 +32,9 @@ RACE_SECONDS = 0.03
 """Of the calls of one algorithm at one size."""
 RACE_LIMIT = 5.0
 """Seconds after which no larger size is begun."""
+MODELLED = ("ring", "halving_doubling", "double_tree", "rails")
+MODELLED_CLUSTER = "dgx-h100:2048"
+MODELLED_SIZES = (8, 1 << 20, 64 << 20, 1 << 30)
 LEAST = (
     ("least, one port", "one", False),
     ("least, all ports", "all", False),
@@ -40,10 +47,10 @@ LEAST = (
     short_help="the tour: start here",
     help="A tour in a few seconds: the ring over four ranks, shown and proved; then every "
     "all-reduce algorithm, proved and counted for 8 and for 16,384 ranks; then some of them, run "
-    "between four processes of this machine.",
+    "between four processes of this machine, and timed on a modelled cluster of 16,384 cards.",
 )
 def command(as_json: str | None) -> int:
-    """Show, prove, count, run."""
+    """Show, prove, count, run, time."""
     begun = time.perf_counter()
     talk = as_json != "-"
     ring = find("all_reduce/ring")
@@ -62,11 +69,13 @@ def command(as_json: str | None) -> int:
             click.echo(say(text, number=number, n=f"{n:,}") + "\n")
             click.echo(_table(rows, n) + "\n")
     run = _run(talk, 2 + len(SIZES))
+    modelled = _modelled(talk, 3 + len(SIZES))
     ok = first.ok and all(e["proved"] is not False for e in entries) and run["ok"] is not False
     if talk:
         click.echo(_after(time.perf_counter() - begun))
     if as_json:
-        emit({"ok": ok, "rows": entries, "run": run}, as_json, lambda: "")
+        found = {"ok": ok, "rows": entries, "run": run, "modelled": modelled}
+        emit(found, as_json, lambda: "")
     return 0 if ok else 1
 
 
@@ -178,6 +187,43 @@ def _race_table(rows: list[dict[str, Any]]) -> str:
     return table([say("size"), *RACE, say("fastest")], lines, right=right) + f"\n\n{checked} {note}"
 
 
+def _modelled(talk: bool, number: int) -> dict[str, Any]:
+    """Some algorithms on a cluster that is not here; the part of `--json` about it."""
+    there = cluster(MODELLED_CLUSTER)
+    if talk:
+        text = "{number}. {n} cards of {cluster}, by the clock: microseconds of an all-reduce."
+        click.echo(say(text, number=number, n=f"{there.size:,}", cluster=there.name) + "\n")
+    question = Question("all_reduce", there, there.size)
+    try:
+        rows = [*_timed(question), *(question.nccl(size) for size in MODELLED_SIZES)]
+    except NotBuilt as error:
+        return _not_run(error, talk)
+    if talk:
+        click.echo(_modelled_table(rows) + "\n")
+    return {"cluster": there.name, "ranks": there.size, "rows": [row_json(row) for row in rows]}
+
+
+def _timed(question: Question) -> Iterator[Row]:
+    for name in MODELLED:
+        algorithm = find(f"all_reduce/{name}")
+        given = {"group": question.cluster.cards} if "group" in algorithm.parameters else {}
+        clock = question.clock(algorithm(question.ranks, **given))
+        yield from (question.of(name, clock, size) for size in MODELLED_SIZES)
+
+
+def _modelled_table(rows: list[Row]) -> str:
+    ours, nccl = rows[: -len(MODELLED_SIZES)], rows[-len(MODELLED_SIZES) :]
+    lines = []
+    for size, theirs in zip(MODELLED_SIZES, nccl, strict=True):
+        here = [row for row in ours if row.size == size]
+        best = min(here, key=lambda row: row.time)
+        lines.append([format_size(size), *(us(row.time * 1e6) for row in here), best.algorithm,
+                      f"{us(theirs.time * 1e6)} ({theirs.algorithm})"])  # fmt: skip
+    head = [say("size"), *MODELLED, say("fastest"), "NCCL"]
+    note = say("`roundelay simulate` and `roundelay explain` say more, for many machines.")
+    return table(head, lines, right="bcdefghij"[: len(MODELLED)]) + f"\n\n{note}"
+
+
 def _after(seconds: float) -> str:
     lines = [
         say(
@@ -194,5 +240,6 @@ def _after(seconds: float) -> str:
         "  roundelay verify all_to_all",
         "  roundelay algorithms all_gather",
         "  roundelay bench all_reduce -n 4",
+        "  roundelay explain all_reduce 256MiB --cluster dgx-h100:2048",
     ]
     return "\n".join(lines)

@@ -144,15 +144,20 @@ class Way:
         return rates.alone if alone else rates.shared
 
     def port(self, protocol: Protocol, chunk: float) -> float:
-        """Seconds that the busiest rank sends or receives, one message at a time."""
+        """Seconds that the busiest rank sends or receives, one message at a time.
+
+        Inside its node and to other nodes it does so at the same time.
+        """
         price = self.price(protocol, chunk, alone=True, adding=False)
         phases, (at_src, at_dst) = self.kinds.phases, self._messages_at
         each = price.busy * np.concatenate([p.repeated for p in phases.phases] or [_NONE])
         most = 0.0
         for side, often in (("src", at_src), ("dst", at_dst)):
             at = np.concatenate([getattr(p, side) for p in phases.phases] or [_NONE])
-            sums = np.bincount(at, each * often, phases.participants)
-            most = max(most, float(sums[self._kinds_of_ranks].max()))
+            for network in (False, True):
+                own = np.where(self.loads.between == network, each * often, 0.0)
+                sums = np.bincount(at, own, phases.participants)
+                most = max(most, float(sums[self._kinds_of_ranks].max()))
         return most / PS
 
     @cached_property

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .._native import Recurrence
+from ..errors import NotBuilt
 from .phases import Phase, Phases
 from .recurrence import Costs, Times
 from .waits import RoundWait
@@ -17,7 +17,15 @@ class Machine:
     """A schedule's phases, made ready for the native core."""
 
     def __init__(self, phases: Phases) -> None:
-        """For one schedule, and any costs."""
+        """For one schedule, and any costs.
+
+        Raises:
+            NotBuilt: the native core is not there.
+        """
+        try:
+            from .._native import Recurrence
+        except ImportError:
+            raise NotBuilt("nothing can be timed") from None
         self._participants = phases.participants
         self._native = Recurrence(phases.participants, phases.rounds)
         self._order = []
