@@ -24,6 +24,7 @@ COMMANDS: Final = (
     "cluster",
     "simulate",
     "explain",
+    "overlap",
     "check",
     "bench",
     "probe",
