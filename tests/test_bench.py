@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,12 +16,16 @@ import numpy as np
 import pytest
 
 from roundelay import RoundelayError, cli
+from roundelay.algorithms import find
 from roundelay.bench import controller, job, ours, rivals
 from roundelay.bench.cells import Point, Request, count_of, sizes_between
 from roundelay.bench.figures import Figure, Line, Summary, durations, geometric_mean
 from roundelay.bench.job import Command, Job, SideLost
+from roundelay.bench.predicted import Predictor
 from roundelay.bench.table import Table
 from roundelay.bench.worker import pattern
+from roundelay.clusters import cluster, read
+from roundelay.simulate import Clock
 
 STAND_IN = Path(__file__).with_name("bench_stand_in.py")
 NUMBER = {"type": ["number", "null"]}
@@ -38,7 +43,7 @@ ROW = {
     "ping_ns": NUMBER,
     "rivals": {"type": "object", "additionalProperties": NUMBER},
     "ratio": NUMBER,
-    "predicted_us": {"type": "null"},
+    "predicted_us": NUMBER,
 }
 SCHEMA = {
     "type": "object",
@@ -55,8 +60,29 @@ SCHEMA = {
 }
 
 
+MACHINE = """
+generation = "cpu"
+nodes = 2
+cards = 2
+sockets = 1
+[inside]
+kind = "bus"
+medium = "memory"
+rate = "10 GB/s oneway"
+latency = "1 us"
+uplink = "16 GB/s oneway"
+[nics]
+count = 1
+rate = "1 Gb/s oneway"
+medium = "tcp"
+card_pcie = "10 GB/s oneway"
+latency = "10 us"
+"""
+
+
 @pytest.fixture(autouse=True)
-def _alone(monkeypatch):
+def _alone(monkeypatch, tmp_path_factory):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
     for name in list(os.environ):
         if name.startswith(("LC_", "LANG", "ROUNDELAY_RANK", "OMPI_", "PMI_", "SLURM_")):
             monkeypatch.delenv(name)
@@ -138,6 +164,36 @@ def test_the_table_looks_like_that_of_nccl_tests():
     assert [len(text) for text in (head[-2], head[-1])] == [len(found)] * 2
     assert found.split() == ["4096", "512", "float32", "none", "-1", "2.00", "2.05", "1.02", "0",
                              "n/a", "n/a", "n/a", "n/a", "200.0", "-", "0.01", "150"]  # fmt: skip
+
+
+def test_what_the_clock_says_stands_in_the_last_column():
+    request = Request(["all_reduce"], [2], [4096])
+    figures = {True: Figure(2.0, 9, 0), False: Figure(3.0, 9, 0)}
+    line = Line(point(), figures, {}, 150, 2.5)
+    *head, found = Table(request, ping=True, predicted=True).lines(line)
+    assert [len(text) for text in (head[-2], head[-1])] == [len(found)] * 2
+    assert head[-2].split()[-2:] == ["ping", "predicted"]
+    assert found.split()[-2:] == ["150", "2.50"]
+    assert [row["predicted_us"] for row in line.rows()] == [None, 2.5]
+    unknown = Line(point(), figures, {}, 150, None)
+    assert Table(request, ping=True, predicted=True).lines(unknown)[-1].split()[-1] == "-"
+
+
+def test_the_algorithm_that_is_taken_is_predicted():
+    machine = read(MACHINE, "mine.toml")
+    predict = Predictor(machine)
+    clock = Clock(find("all_reduce/two_shot")(2), machine)
+    assert predict(point(nbytes=1 << 20)) == clock.time(1 << 20).time * 1e6
+    named = replace(point("broadcast", 4096), algorithm="chain", root=1)
+    assert predict(named) == Clock(find("broadcast/chain")(2, 1), machine).time(4096).time * 1e6
+    assert predict(point(n=3)) is None  # a node has two cards
+    between = Predictor(machine, (2, 2))
+    rails = Clock(find("all_gather/rails")(4, group=2), machine)
+    assert between(point("all_gather", 1 << 20, 4)) == rails.time(1 << 20).time * 1e6
+    assert Predictor(machine, (1, 3))(point(n=4)) is None
+    assert Predictor(machine, (2, 2, 2))(point(n=6)) is None
+    with pytest.raises(RoundelayError, match="cluster of hopper cards; expected one of CPUs"):
+        Predictor(cluster("dgx-h100"))
 
 
 def decoded(dtype, codes):
@@ -307,6 +363,22 @@ def test_ours_through_the_command_line(capsys):
         (8, False), (8, True), (65536, False), (65536, True),
     ]  # fmt: skip
     assert all(r["wrong"] == 0 and r["time_us"] > 0 for r in value["rows"])
+
+
+def test_predicted_beside_measured(capsys, monkeypatch, tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(MACHINE)
+    words = ["bench", "all_reduce", "-n", "2", *SMALL]
+    assert cli.run([*words, "--cluster", str(file), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [bool(row["predicted_us"]) for row in rows] == [False, True, False, True]
+    (tmp_path / "roundelay").mkdir()
+    file.rename(tmp_path / "roundelay" / "here.toml")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert cli.run(words) == 0
+    assert "predicted" in capsys.readouterr().out
+    assert cli.run([*words, "--cluster", "dgx-h100"]) == 2
+    assert "expected one of CPUs" in capsys.readouterr().err
 
 
 def test_every_algorithm_in_turn(capsys):

@@ -11,13 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from roundelay import RoundelayError
+from roundelay import RoundelayError, probe
+from roundelay.algorithms import find
 from roundelay.clusters import cluster, read, write
 from roundelay.probe import Probed, as_cluster, probe_here
 from roundelay.probe.figures import HOW, middle, per_byte, rates, times
+from roundelay.simulate import Clock
 
 built = pytest.mark.skipif(find_spec("roundelay._native") is None, reason="core is not built")
 NAMES = {"latency", "rate", "all_rate", "copy", "reduce", "call"}
+HERE = {"cores": 2, "cpu": "some CPU"}
 
 
 def environment(folder):
@@ -77,6 +80,62 @@ def test_a_network_faster_than_one_rank_s_copy_is_believed():
     assert here.nics.rate == here.nics.card_pcie == 5e10
 
 
+def cached(rate):
+    return {"cached": rates("cached", rate, [1.0] * 3, "B/s oneway")}
+
+
+def test_adding_counts_as_far_as_it_takes_longer_than_copying():
+    assert as_cluster(Probed(1, 2, HERE, figures(), {})).inside.reduce == 0.0
+    slow = figures() | {"reduce": per_byte("reduce", 1e6, [3e-4] * 3)}
+    here = as_cluster(Probed(1, 2, HERE, slow, {}))  # two ranks copy 20 GB/s: 0.1 ns a byte each
+    assert here.inside.reduce == pytest.approx(0.2e-9)
+    assert read(write(here), "here.toml") == here
+
+
+def test_what_caches_make_of_it():
+    here = as_cluster(Probed(1, 2, HERE, figures() | cached(3e10), {}, 1 << 20))
+    assert (here.inside.cache, here.inside.cached) == (1 << 20, 3e10)
+    assert 'cache = "1048576 B"' in write(here)
+    assert read(write(here), "here.toml") == here
+    slower = as_cluster(Probed(1, 2, HERE, figures() | cached(1e10), {}, 1 << 20))
+    assert (slower.inside.cache, slower.inside.cached) == (0, None)
+
+
+def test_the_clock_takes_what_was_probed():
+    here = as_cluster(Probed(1, 2, HERE, figures() | cached(3e10), {}, 1 << 20))
+    clock = Clock(find("all_gather/direct")(2), here)
+    small, large = clock.time(1 << 20), clock.time(2 << 20)
+    assert (small.protocol, large.protocol) == ("Cached", "Simple")
+    # Each rank gets half of it; both share what is measured of all at once.
+    assert small.time == pytest.approx(2e-6 + (1 << 20) / 3e10)
+    assert large.time == pytest.approx(2e-6 + (2 << 20) / 2e10)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('cache = "1 MiB"\nmedium = "pcie"', "inside.cache is for memory; leave it out for pcie"),
+        ('reduce = "1 ns"\nmedium = "pcie"', "inside.reduce is for memory"),
+        ('cached = "30 GB/s oneway"\nmedium = "memory"', "inside.cached needs inside.cache"),
+        ('cache = "1 MX"\nmedium = "memory"', "inside.cache: "),
+        ('cache = 5\nmedium = "memory"', "in quotes with its unit"),
+        ('cache = "1 MiB"\ncached = "1 GB/s oneway"\nmedium = "memory"', "no more than it"),
+    ],
+)
+def test_figures_of_memory_that_cannot_be(line, says):
+    text = 'generation = "cpu"\ncards = 2\nsockets = 1\n[inside]\nkind = "bus"\n'
+    rest = 'rate = "12 GB/s oneway"\nuplink = "20 GB/s oneway"\n'
+    with pytest.raises(RoundelayError, match=says):
+        read(f"{text}{rest}{line}\n", "mine.toml")
+
+
+def test_limits_of_measurements():
+    room = [1 << 40, 2 << 20]
+    assert probe._limits(2, 2, room) == (probe.LARGE, 1 << 20, False)
+    assert probe._limits(3, 2, room) == (probe.LARGE, 1 << 19, True)
+    assert probe._limits(8, 2, [1 << 20, 0]) == (1 << 20, 0, True)
+
+
 @pytest.mark.parametrize("ranks", [1, 0, 100_000])
 def test_ranks_that_cannot_be(ranks):
     with pytest.raises(RoundelayError, match=r"expected 2 to 256"):
@@ -86,8 +145,9 @@ def test_ranks_that_cannot_be(ranks):
 @built
 def test_what_is_measured_can_be():
     found = probe_here(2)
-    assert set(found.figures) == NAMES
-    assert set(HOW) == {*NAMES, "network_latency", "network_rate"}
+    assert set(found.figures) - {"cached"} == NAMES
+    assert ("cached" in found.figures) == bool(found.cache)
+    assert set(HOW) == {*NAMES, "turn", "cached", "network_latency", "network_rate"}
     assert 50e-9 < found.figures["latency"].value < 1e-3
     assert 50e-9 < found.figures["call"].value < 1e-4
     assert 1e8 < found.figures["rate"].value < 1e12
@@ -101,7 +161,7 @@ def test_the_command_writes_the_cluster_called_here(tmp_path):
     done = run(tmp_path, "-n", "2", "--json")
     assert done.returncode == 0, done.stderr
     value = json.loads(done.stdout)
-    assert set(value["figures"]) == NAMES
+    assert set(value["figures"]) - {"cached"} == NAMES
     assert value["figures"]["rate"]["unit"] == "B/s oneway"
     file = tmp_path / "roundelay" / "here.toml"
     assert value["file"] == str(file)

@@ -21,6 +21,8 @@ from .machine import machine
 from .rivals import RIVALS
 
 Tell = Callable[[str], None]
+Predict = Callable[[Point], float | None]
+"""What a point is predicted to take, in microseconds; None where nothing is known."""
 _SOCKET_ROOM = 70  # a Unix socket's path ends at 108 characters
 
 
@@ -34,17 +36,18 @@ class Bench:
         lines: what has been measured.
     """
 
-    def __init__(self, request: Request, tell: Tell) -> None:
+    def __init__(self, request: Request, tell: Tell, predict: Predict | None = None) -> None:
         """Find the rivals.
 
         Args:
             request: what to measure.
             tell: takes what to say about missing and failing rivals.
+            predict: says what each point is predicted to take; None for nothing.
 
         Raises:
             RoundelayError: none of the rivals asked for is here, or memory is too small.
         """
-        self.request, self._tell = request, tell
+        self.request, self._tell, self._predict = request, tell, predict
         self.rivals = [name for name in request.against if RIVALS[name].python() is not None]
         self.missing = [name for name in request.against if name not in self.rivals]
         if request.against and not self.rivals:
@@ -78,7 +81,8 @@ class Bench:
                 ping_ns = ping.ping(prober) if prober else None
                 figures, rivals = contest.measure(point)
                 rivals = {name: rivals.get(name) for name in self.request.against}
-                line = Line(point, figures, rivals, ping_ns)
+                predicted = self._predict(point) if self._predict else None
+                line = Line(point, figures, rivals, ping_ns, predicted)
                 self.lines.append(line)
                 show(line)
 

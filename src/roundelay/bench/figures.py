@@ -59,12 +59,14 @@ class Line:
         ours: by form, whether in place; a form that does not exist is left out.
         rivals: microseconds in the usual form; None for a rival that has no such call.
         ping_ns: one way between two cores, measured beside this point.
+        predicted_us: microseconds that the clock says of the usual form.
     """
 
     point: Point
     ours: Mapping[bool, Figure]
     rivals: Mapping[str, float | None] = field(default_factory=dict)
     ping_ns: float | None = None
+    predicted_us: float | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -94,7 +96,7 @@ class Line:
             "ping_ns": self.ping_ns,
             "rivals": {name: us if usual else None for name, us in self.rivals.items()},
             "ratio": self.ratio if usual else None,
-            "predicted_us": None,
+            "predicted_us": self.predicted_us if usual else None,
             "op": point.op if point.sums else None,
             "root": point.root if point.rooted else None,
             "shared": point.shared,

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..units import parse_size
+
 
 def machine() -> dict[str, Any]:
     """The machine: processor, cores, memory in bytes, kernel, and versions."""
@@ -35,6 +37,16 @@ def _cpu() -> str:
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def cache_bytes() -> int:
+    """Bytes of the last cache that a core has to itself; 0 where the kernel does not say."""
+    own = 0
+    for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        with suppress(OSError, ValueError):
+            if (index / "shared_cpu_list").read_text().strip() == "0":
+                own = max(own, parse_size((index / "size").read_text().strip()))
+    return own
 
 
 def priority() -> int | None:

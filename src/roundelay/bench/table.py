@@ -1,4 +1,4 @@
-"""The table, laid out as nccl-tests does, with rivals and the ping beside it."""
+"""The table, laid out as nccl-tests does, with rivals, ping and prediction beside it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _UNITS = ("(us)", "(GB/s)", "(GB/s)", "")
 class Table:
     """Lines of text, a head before each collective and number of ranks."""
 
-    def __init__(self, request: Request, ping: bool) -> None:
-        """Choose the columns: one a rival, the algorithm if one was asked for, and the ping."""
+    def __init__(self, request: Request, ping: bool, predicted: bool = False) -> None:
+        """Choose the columns: one a rival, the algorithm if one was asked for, ping, prediction."""
         self._algorithms = request.algorithm != "auto"
-        self._rivals, self._ping = list(request.against), ping
+        self._rivals, self._ping, self._predicted = list(request.against), ping, predicted
         self._headed: tuple[str, int] | None = None
 
     def lines(self, line: Line) -> list[str]:
@@ -35,15 +35,14 @@ class Table:
         blank = _widths("", *[""] * 4)
         over = f"{blank}  {'out-of-place':^34}  {'in-place':^34}"
         extra = ([*self._rivals, "ratio"] if self._rivals else []) + ["ping"] * self._ping
-        under = (["(us)"] * len(self._rivals) + [""] if self._rivals else []) + [
-            "(ns)"
-        ] * self._ping
+        under = ["(us)"] * len(self._rivals) + [""] * bool(self._rivals) + ["(ns)"] * self._ping
+        top, below = self._extra(extra, "predicted"), self._extra(under, "(us)")
         return [
             "#",
             f"# {point.collective}, n = {point.ranks}",
             f"#{over}".rstrip(),
-            f"#{_widths(*names)}{self._extra(extra)}{self._named('algorithm')}".rstrip(),
-            f"#{_widths(*units)}{self._extra(under)}".rstrip(),
+            f"#{_widths(*names)}{top}{self._named('algorithm')}".rstrip(),
+            f"#{_widths(*units)}{below}".rstrip(),
         ]
 
     def _line(self, line: Line) -> str:
@@ -62,10 +61,12 @@ class Table:
             extra.append("-" if line.ratio is None else f"{line.ratio:.2f}")
         if self._ping:
             extra.append("-" if line.ping_ns is None else f"{line.ping_ns:.0f}")
-        return f" {_widths(*cells)}{self._extra(extra)}{self._named(point.algorithm)}"
+        beside = self._extra(extra, us(line.predicted_us))
+        return f" {_widths(*cells)}{beside}{self._named(point.algorithm)}"
 
-    def _extra(self, cells: Sequence[str]) -> str:
-        return "".join(f"  {cell:>8}" for cell in cells)
+    def _extra(self, cells: Sequence[str], predicted: str) -> str:
+        last = f"  {predicted:>9}" if self._predicted else ""
+        return "".join(f"  {cell:>8}" for cell in cells) + last
 
     def _named(self, algorithm: str) -> str:
         return f"  {algorithm}" if self._algorithms else ""

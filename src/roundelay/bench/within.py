@@ -14,7 +14,7 @@ import numpy as np
 from ..communicator import Communicator
 from .cells import Request
 from .contest import Contest
-from .controller import points
+from .controller import Predict, points
 from .figures import Line, as_json
 from .machine import machine
 from .worker.calls import Calls
@@ -54,7 +54,10 @@ class Here:
 
 
 def measure(
-    request: Request, comm: Communicator, show: Callable[[Line], None]
+    request: Request,
+    comm: Communicator,
+    show: Callable[[Line], None],
+    predict: Predict | None = None,
 ) -> tuple[Sequence[Line], dict[str, Any]]:
     """Measure on all ranks; the lines and the value of `--json`, equal on each.
 
@@ -62,11 +65,13 @@ def measure(
         request: what to measure, over as many ranks as `comm` has.
         comm: all ranks of the job.
         show: takes each line as soon as it is there.
+        predict: says what each point is predicted to take; None for nothing.
     """
     here = Here(comm)
     contest = Contest(here, {}, request, lambda _: None)
     lines = []
     for point in points(request, comm.ranks):
-        lines.append(Line(point, contest.measure(point)[0]))
+        figures, _ = contest.measure(point)
+        lines.append(Line(point, figures, predicted_us=predict(point) if predict else None))
         show(lines[-1])
     return lines, as_json(lines, machine(), {"roundelay": here.version}, None)

@@ -19,17 +19,20 @@ from ..bench.cells import (
     Request,
     sizes_between,
 )
-from ..bench.controller import Bench
+from ..bench.controller import Bench, Predict
 from ..bench.figures import Line, Summary
 from ..bench.ping import available
+from ..bench.predicted import Predictor
 from ..bench.rivals import RIVALS
 from ..bench.table import Table
+from ..clusters import HERE, cluster, here_path
 from ..collectives import UnknownName
 from ..run import job_from_environment
+from ..topology import Cluster
 from ..units import UnitError, format_size, parse_size
 from .base import Command, say, terminated_as_interrupted
 from .output import emit
-from .targets import Checked, ranks_option
+from .targets import Checked, cluster_option, ranks_option
 
 
 def _sizes(text: str) -> list[int]:
@@ -121,6 +124,10 @@ def _op(text: str) -> str:
 @click.option("--against", type=Checked("NAME,NAME,...", _names), default="",
               help="libraries to compare with: gloo, openmpi, mpich, impi")  # fmt: skip
 @click.option("--shared", is_flag=True, help="take our buffers from the communicator's memory")
+@cluster_option(
+    "print beside it what the clock says of this cluster: here, or a file that "
+    "`roundelay probe` wrote (default: here, once it was probed)"
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -132,6 +139,7 @@ def command(
     factor: int,
     sizes: list[int] | None,
     root: int,
+    where: Cluster | None,
     as_json: str | None,
     **options: Any,
 ) -> int:
@@ -150,22 +158,31 @@ def command(
     job = job_from_environment()
     if job.ranks > 1:
         given = ctx.get_parameter_source("ranks") is not click.core.ParameterSource.DEFAULT
-        return _within(request.within(job.ranks, job.source, given), as_json)
-    bench = Bench(request, lambda text: click.echo(text, err=True))
+        return _within(request.within(job.ranks, job.source, given), where, as_json)
+    predict = _predictor(where)
+    bench = Bench(request, lambda text: click.echo(text, err=True), predict)
     with terminated_as_interrupted():
-        bench.run(_shower(request, as_json == "-", available()))
+        bench.run(_shower(request, as_json == "-", available(), bool(predict)))
     return _conclude(bench.lines, bench.as_json(), as_json)
 
 
-def _within(request: Request, as_json: str | None) -> int:
+def _predictor(where: Cluster | None, nodes: Sequence[int] = ()) -> Predict | None:
+    """What predicts, if there is a cluster to do it for; `nodes` has the ranks of each."""
+    if where is None and here_path().exists():
+        where = cluster(HERE)
+    return Predictor(where, nodes) if where is not None else None
+
+
+def _within(request: Request, where: Cluster | None, as_json: str | None) -> int:
     """Measure over the ranks of the job this process belongs to; rank 0 tells."""
     from ..bench.within import measure
     from ..communicator import init
 
     with init() as comm:
         first = comm.rank == 0
-        show = _shower(request, not first or as_json == "-", ping=False)
-        lines, value = measure(request, comm, show)
+        predict = _predictor(where, [len(ranks) for ranks in comm.nodes])
+        show = _shower(request, not first or as_json == "-", False, bool(predict))
+        lines, value = measure(request, comm, show, predict)
     return _conclude(lines, value, as_json) if first else _status(lines)
 
 
@@ -178,9 +195,9 @@ def _status(lines: Sequence[Line]) -> int:
     return int(any(figure.wrong for line in lines for figure in line.ours.values()))
 
 
-def _shower(request: Request, quiet: bool, ping: bool) -> Callable[[Line], None]:
+def _shower(request: Request, quiet: bool, ping: bool, predicted: bool) -> Callable[[Line], None]:
     """What prints a line as soon as it is measured; for JSON alone, nothing."""
-    table = Table(request, ping)
+    table = Table(request, ping, predicted)
 
     def show(line: Line) -> None:
         if not quiet:

@@ -19,6 +19,7 @@ Rate = Annotated[
         examples=["900 GB/s duplex", "63 GB/s oneway", "400 Gb/s oneway"],
     ),
 ]
+Size = Annotated[str, Meta(description="a number of bytes", examples=["1 MiB"])]
 Time = Annotated[str, Meta(description="a time", examples=["2.8 us"])]
 
 
@@ -33,6 +34,9 @@ class InsideFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     multicast: bool = False
     uplink: Rate | None = None
     between_sockets: Rate | None = None
+    reduce: Time = "0 s"
+    cache: Size = "0 B"
+    cached: Rate | None = None
 
 
 class NicsFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -83,8 +87,9 @@ class ClusterFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 TABLES: Final[Mapping[str, type[msgspec.Struct]]] = MappingProxyType(
     {"inside": InsideFile, "nics": NicsFile, "fabric": FabricFile}
 )
-RATES: Final = frozenset({"rate", "uplink", "between_sockets", "card_pcie"})
-TIMES: Final = frozenset({"latency", "hop_latency", "launch"})
+RATES: Final = frozenset({"rate", "uplink", "between_sockets", "card_pcie", "cached"})
+SIZES: Final = frozenset({"cache"})
+TIMES: Final = frozenset({"latency", "hop_latency", "launch", "reduce"})
 
 
 def fields(table: type[msgspec.Struct]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -13,8 +14,8 @@ import msgspec
 from ..collectives import UnknownName
 from ..errors import RoundelayError
 from ..topology import Cluster, Fabric, Inside, Nics
-from ..units import Rate, UnitError, format_rate, parse_rate, parse_time
-from .files import RATES, TABLES, TIMES, ClusterFile, fields, sourced
+from ..units import Rate, UnitError, format_rate, parse_rate, parse_size, parse_time
+from .files import RATES, SIZES, TABLES, TIMES, ClusterFile, fields, sourced
 
 FILE_LIMIT: Final = 2**20
 """Bytes of a cluster file."""
@@ -88,7 +89,7 @@ def _convert(tree: dict[str, Any]) -> ClusterFile:
         what, _, where = str(error).partition(" - at `$")
         where = where.strip("`.")
         hint = ""
-        if where.rpartition(".")[2] in RATES | TIMES and what.startswith("Expected"):
+        if where.rpartition(".")[2] in RATES | SIZES | TIMES and what.startswith("Expected"):
             hint = ', in quotes with its unit, such as "900 GB/s duplex" or "2.8 us"'
         raise RoundelayError(f"{where + ': ' if where else ''}{what}{hint}") from None
     except RecursionError:
@@ -109,13 +110,15 @@ def _build(file: ClusterFile, stem: str) -> Cluster:
 
 
 def _values(table: msgspec.Struct, where: str) -> dict[str, Any]:
-    """The fields of a table, with rates and times as numbers."""
+    """The fields of a table, with rates, sizes and times as numbers."""
     values = msgspec.structs.asdict(table)
     for field, value in values.items():
         if isinstance(value, str) and field in RATES:
             values[field] = _rate(where + field, value)
         elif isinstance(value, str) and field in TIMES:
-            values[field] = _time(where + field, value)
+            values[field] = _number(where + field, value, parse_time)
+        elif isinstance(value, str) and field in SIZES:
+            values[field] = _number(where + field, value, parse_size)
         elif isinstance(value, list):
             values[field] = tuple(value)
         elif field == "oversubscription":
@@ -144,9 +147,9 @@ def _rate(field: str, text: str) -> float:
     return rate.oneway
 
 
-def _time(field: str, text: str) -> float:
+def _number(field: str, text: str, parse: Callable[[str], float]) -> float:
     try:
-        return parse_time(text)
+        return parse(text)
     except UnitError as error:
         raise RoundelayError(f"{field}: {error}") from None
 

@@ -10,7 +10,7 @@ import msgspec
 
 from ..topology import Cluster
 from ..units import parse_rate, parse_time
-from .files import RATES, TABLES, TIMES, ClusterFile
+from .files import RATES, SIZES, TABLES, TIMES, ClusterFile
 
 
 def write(cluster: Cluster) -> str:
@@ -39,6 +39,8 @@ def _value(field: str, value: Any) -> str:
         shown = f"{value / 1e9:.12g} GB/s oneway"
         exact = parse_rate(shown).oneway == value
         return _text(shown if exact else f"{value!r} B/s oneway")
+    if field in SIZES:
+        return _text(f"{value} B")
     if field in TIMES:
         shown = f"{value * 1e6:.12g} us"
         return _text(shown if parse_time(shown) == value else f"{value!r} s")

@@ -7,21 +7,23 @@ that runs already. `as_cluster` makes a cluster of what was found.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from ..arrays import Array
 from ..bench.controller import short_folder
 from ..bench.job import Command, Job
-from ..bench.machine import available_bytes, cores, machine
+from ..bench.machine import available_bytes, cache_bytes, cores, machine
 from ..bench.ours import environment
-from ..bench.race import NotBuilt
 from ..communicator import Communicator
-from ..errors import RoundelayError
+from ..errors import NotBuilt, RoundelayError
 from ..run.launch import rank_environments
 from .clusters import as_cluster
 from .figures import Measured, Probed, middle, per_byte, rates, times
@@ -30,11 +32,13 @@ from .measures import Measures
 __all__ = ["Measured", "Probed", "as_cluster", "probe_here", "probe_job"]
 
 LARGE: Final = 16 << 20
-"""Bytes of a message that is all bandwidth; less where memory is short."""
+"""Bytes of a message that is all bandwidth, at most."""
 ROUNDS: Final = 4
 REPEATS: Final = 5
 """Of each measurement in each round."""
 MOST_RANKS: Final = 256
+MOST_CORES: Final = 8192
+"""That a kernel counts."""
 HOSTS: Final = 16
 """Other hosts that are measured from the first, at most; spread over all."""
 _PATIENCE: Final = 60.0
@@ -57,10 +61,7 @@ def probe_here(ranks: int | None = None) -> Probed:
     if not 2 <= n <= MOST_RANKS:
         raise RoundelayError(f"{n} ranks; expected 2 to {MOST_RANKS}, as messages are measured")
     if find_spec("roundelay._native") is None:
-        raise NotBuilt(
-            "the native core is not built, so nothing can be measured; expected roundelay._native. "
-            "Build it with a C++20 compiler: pip install ."
-        )
+        raise NotBuilt("nothing can be measured")
     with short_folder() as folder:
         address = folder / "probe.sock"
         job = Job("probe", n, _command(n, address), folder, address)
@@ -71,8 +72,9 @@ def probe_here(ranks: int | None = None) -> Probed:
                 found: list[float] = job.ask(_PATIENCE, do, **arguments)[0]["seconds"]
                 return found
 
-            figures = _inside(ask, list(range(n)), _large(n))
-    return Probed(1, n, machine(), figures, {})
+            limits = _limits(n, cores(), _room(n))
+            figures = _inside(ask, list(range(n)), limits)
+    return Probed(1, n, machine(), figures, {}, limits.cache)
 
 
 def _command(ranks: int, address: Path) -> Command:
@@ -101,56 +103,101 @@ def probe_job(comm: Communicator) -> Probed:
         found: list[float] = handlers[do](**arguments)["seconds"]
         return found
 
-    large = _large(len(comm.nodes[0]), comm)
-    figures = _inside(ask, list(comm.nodes[0]), large)
-    by_host = _between(comm, ask, large) if len(comm.nodes) > 1 else {}
+    n = len(comm.nodes[0])
+    limits = _limits(n, _cores_of(comm), comm.all_reduce(_room(n), op="min"))
+    figures = _inside(ask, list(comm.nodes[0]), limits)
+    by_host = _between(comm, ask, limits.large // 4) if len(comm.nodes) > 1 else {}
     if by_host:
         latencies, widths = zip(*by_host.values(), strict=True)
         figures["network_latency"] = middle(latencies)
         figures["network_rate"] = middle(widths)
-    return Probed(len(comm.nodes), len(comm.nodes[0]), machine(), figures, by_host)
+    return Probed(len(comm.nodes), n, machine(), figures, by_host, limits.cache)
 
 
-def _inside(ask: Ask, ranks: list[int], large: int) -> dict[str, Measured]:
+class _Limits(NamedTuple):
+    """What the measurements of a host keep to.
+
+    Attributes:
+        large: bytes of a message that is all bandwidth, which memory has room for on every rank.
+        cache: bytes of a collective whose buffers, twice as large, stay in caches; 0: not known.
+        crowded: whether there are more ranks than cores.
+    """
+
+    large: int
+    cache: int
+    crowded: bool
+
+
+def _room(ranks: int) -> Array:
+    """Bytes that each of a host's ranks may have, of memory and of a core's own cache."""
+    memory = (available_bytes() or 1 << 34) // (16 * ranks)
+    return np.array([memory, cache_bytes()], np.int64)
+
+
+def _limits(ranks: int, cores: int, room: Array) -> _Limits:
+    crowd = max(1, -(-ranks // cores))  # ranks of a core
+    memory, cache = (int(nbytes) for nbytes in room)
+    return _Limits(max(1 << 16, min(LARGE, memory)) & ~4095, cache // (2 * crowd), crowd > 1)
+
+
+def _cores_of(comm: Communicator) -> int:
+    """Cores that the ranks may use together; launchers give each its own."""
+    mine = np.zeros(MOST_CORES, np.uint8)
+    mine[list(os.sched_getaffinity(0))] = 1
+    return int(comm.all_reduce(mine, op="max").sum())
+
+
+def _inside(ask: Ask, ranks: list[int], limits: _Limits) -> dict[str, Measured]:
     """Figures of one host; those of messages where it has two ranks or more.
 
     All are measured in turn, several times, so that a slow moment of the machine meets all alike.
     """
-    n = len(ranks)
+    n, large = len(ranks), limits.large
     wanted: dict[str, dict[str, Any]] = {
         "copy": {"nbytes": large}, "reduce": {"nbytes": large}, "call": {},
     }  # fmt: skip
     if n > 1:
         pair = {"a": ranks[0], "b": ranks[1]}
-        wanted["latency"] = pair
-        wanted["one_way"] = {**pair, "nbytes": large}
-        wanted["everyone"] = {"ranks": ranks, "nbytes": large}
-    seconds: dict[str, list[float]] = {do: [] for do in wanted}
+        wanted["turn" if limits.crowded else "latency"] = (
+            {"ranks": ranks} if limits.crowded else pair
+        )
+        wanted["rate"] = {**pair, "nbytes": large}
+        wanted["all_rate"] = {"ranks": ranks, "nbytes": large}
+    if n > 1 and limits.cache:
+        wanted["cached"] = {"ranks": ranks, "nbytes": limits.cache * (n - 1) // (2 * n)}
+    seconds: dict[str, list[float]] = {name: [] for name in wanted}
     for _ in range(ROUNDS):
-        for do, arguments in wanted.items():
-            seconds[do] += ask(do, times=REPEATS, **arguments)
-    figures = {
-        "copy": rates("copy", n * large, seconds["copy"], "B/s"),
-        "reduce": per_byte("reduce", large, seconds["reduce"]),
-        "call": times("call", seconds["call"]),
+        for name, arguments in wanted.items():
+            seconds[name] += ask(_BY.get(name, name), times=REPEATS, **arguments)
+    return {
+        "latency" if name == "turn" else name: _figure(
+            name, wanted[name].get("nbytes", 0), n, found
+        )
+        for name, found in seconds.items()
     }
-    if n > 1:
-        figures |= {
-            "latency": times("latency", seconds["latency"]),
-            "rate": rates("rate", large, seconds["one_way"], "B/s oneway"),
-            "all_rate": rates("all_rate", n * large, seconds["everyone"], "B/s oneway"),
-        }
-    return figures
 
 
-def _between(comm: Communicator, ask: Ask, large: int) -> dict[int, tuple[Measured, Measured]]:
-    """Latency and rate from the first host to others."""
+_BY: Final = MappingProxyType({"rate": "one_way", "all_rate": "everyone", "cached": "everyone"})
+"""Figures that are not called as what measures them."""
+
+
+def _figure(name: str, nbytes: int, n: int, seconds: list[float]) -> Measured:
+    if name == "reduce":
+        return per_byte(name, nbytes, seconds)
+    if not nbytes:
+        return times(name, seconds)
+    together = nbytes if name == "rate" else n * nbytes
+    return rates(name, together, seconds, "B/s" if name == "copy" else "B/s oneway")
+
+
+def _between(comm: Communicator, ask: Ask, nbytes: int) -> dict[int, tuple[Measured, Measured]]:
+    """Latency and rate from the first host to others, the rate by messages of so many bytes."""
     found = {}
     for host in _some(len(comm.nodes)):
         pair = {"a": comm.nodes[0][0], "b": comm.nodes[host][0], "times": REPEATS}
         found[host] = (
             times("network_latency", ask("latency", **pair)),
-            rates("network_rate", large, ask("one_way", nbytes=large, **pair), "B/s oneway"),
+            rates("network_rate", nbytes, ask("sustained", nbytes=nbytes, **pair), "B/s oneway"),
         )
     return found
 
@@ -159,12 +206,3 @@ def _some(hosts: int) -> Iterable[int]:
     """Hosts but the first: all, or some spread over all."""
     others = min(hosts - 1, HOSTS)
     return dict.fromkeys(1 + i * (hosts - 1) // others for i in range(others))
-
-
-def _large(ranks: int, comm: Communicator | None = None) -> int:
-    """Bytes that memory has room for on every rank."""
-    room = (available_bytes() or 1 << 34) // (16 * ranks)
-    size = max(1 << 16, min(LARGE, room))
-    if comm is not None:
-        size = int(comm.all_reduce(np.array([size], np.int64), op="min")[0])
-    return size & ~4095

@@ -17,30 +17,42 @@ from .figures import Measured, Probed
 _VENDORS: Final[Mapping[str, Processor]] = MappingProxyType(
     {"GenuineIntel": "intel", "AuthenticAMD": "amd"}
 )
+LEAST: Final = 1e-12
+"""Seconds a byte below which adding counts as hidden behind copying."""
 
 
 def as_cluster(probed: Probed) -> Cluster:
     """The cluster: a rank is a card, and the host's memory the bus between them.
 
-    A card's rate is that of two ranks alone; what all share is the sum of all at once. Between
-    hosts is TCP, with a network card that all ranks of a host share.
+    A card's rate is that of two ranks alone; what all share is the sum of all at once, each
+    copying its own piece as well. Adding counts as far as it takes longer than copying does.
+    Between hosts is TCP, with a network card that all ranks of a host share.
     """
     figures = probed.figures
     rate = figures.get("rate", figures["copy"])
     latency = figures.get("latency", figures["call"])
     all_rate = figures.get("all_rate")
+    cached = figures.get("cached")
+    faster = bool(cached and all_rate and cached.value > all_rate.value)
+    adding = figures["reduce"].value - probed.ranks / figures["copy"].value
     inside = Inside(
         "bus", "memory", _round(rate), latency=_round(latency),
         uplink=_round(all_rate) if all_rate else None,
+        reduce=round(max(0.0, adding) / LEAST) * LEAST,
+        cache=probed.cache if faster else 0, cached=_round(cached) if cached and faster else None,
     )  # fmt: skip
     nics, fabric = Nics(0), Fabric("none")
     sources = {
         "inside.rate": _source(rate),
         "inside.latency": _source(latency),
+        "inside.reduce": f"{_source(figures['reduce'])}; less what copying takes",
         "launch": _source(figures["call"]),
     }
     if all_rate:
         sources["inside.uplink"] = _source(all_rate)
+    if cached and faster:
+        sources["inside.cached"] = _source(cached)
+        sources["inside.cache"] = "half of the cache that a core has to itself, over its ranks"
     if probed.nodes > 1:
         network, far = figures["network_rate"], figures["network_latency"]
         lane = max(_round(rate), _round(network))

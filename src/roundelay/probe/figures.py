@@ -55,9 +55,11 @@ class Probed:
         nodes: hosts.
         ranks: of each host.
         machine: processor, cores and so on, of the first host.
-        figures: by name: latency, rate, all_rate, copy, reduce, call; network_latency and
+        figures: by name: latency, rate, all_rate, cached, copy, reduce, call; network_latency and
             network_rate where there are several hosts.
         by_host: latency and rate from the first host to others.
+        cache: bytes of a collective up to which its data stay in the processors' caches; 0: not
+            known.
     """
 
     nodes: int
@@ -65,20 +67,25 @@ class Probed:
     machine: Mapping[str, Any]
     figures: Mapping[str, Measured]
     by_host: Mapping[int, tuple[Measured, Measured]]
+    cache: int = 0
 
 
 HOW: Final[Mapping[str, Message]] = MappingProxyType(
     {
         "latency": message("half of a round trip of 8 bytes between two ranks, calls included"),
         "rate": message("half of what large data take there and back between two ranks"),
-        "all_rate": message("all ranks send to all at once, added up"),
+        "turn": message("a step in which all ranks, more than cores, send 8 bytes to all others"),
+        "all_rate": message("all ranks gather from all at once, added up"),
+        "cached": message("the same with data that stay in the processors' caches"),
         "copy": message("every rank copies within its memory at once, added up"),
         "reduce": message("every rank adds float32 at once"),
         "call": message("an all_reduce of one rank: what the call itself takes"),
         "network_latency": message(
             "half of a round trip of 8 bytes between two hosts, calls included"
         ),
-        "network_rate": message("half of what large data take there and back between two hosts"),
+        "network_rate": message(
+            "how much longer twice as large data take there and back between two hosts, halved"
+        ),
     }
 )
 

@@ -33,7 +33,8 @@ class Measures:
     @property
     def handlers(self) -> dict[str, Callable[..., dict[str, Any]]]:
         """The measurements as a worker's commands."""
-        every = (self.latency, self.one_way, self.everyone, self.copy, self.reduce, self.call)
+        every = (self.latency, self.turn, self.one_way, self.sustained, self.everyone, self.copy,
+                 self.reduce, self.call)  # fmt: skip
         return {measure.__name__: measure for measure in every}
 
     def latency(self, a: int, b: int, times: int) -> dict[str, Any]:
@@ -45,8 +46,23 @@ class Measures:
 
     def one_way(self, a: int, b: int, nbytes: int, times: int) -> dict[str, Any]:
         """One way of many bytes: half of what it takes to send as many there and back."""
-        x, y = self._buffers(nbytes)
+        x, y = self._buffers(nbytes, nbytes)
         return self._between(a, b, times, lambda pair: self._there_and_back(pair, x, y) / 2)
+
+    def sustained(self, a: int, b: int, nbytes: int, times: int) -> dict[str, Any]:
+        """What many bytes take behind as many others: twice as many take that much longer.
+
+        A link that lay idle may let some through at once, and a shorter message is quicker by as
+        much as a longer one.
+        """
+        x, y = self._buffers(2 * nbytes, 2 * nbytes)
+
+        def measure(pair: Communicator) -> float:
+            once = self._there_and_back(pair, x[:nbytes], y[:nbytes])
+            twice = self._there_and_back(pair, x, y)
+            return max(twice - once, twice / 4) / 2  # noise must not make a time negative
+
+        return self._between(a, b, times, measure)
 
     def _between(
         self, a: int, b: int, times: int, measure: Callable[[Communicator], float]
@@ -85,16 +101,30 @@ class Measures:
         pair.broadcast(second, root=1)
         return perf_counter() - begun
 
+    def turn(self, ranks: list[int], times: int) -> dict[str, Any]:
+        """A step in which each of these ranks sends a small message to all others."""
+        group = self._group(tuple(ranks))
+        found = np.zeros(times)
+        if group is not None:
+            mine, every = np.zeros(SMALL, np.uint8), np.zeros(SMALL * group.ranks, np.uint8)
+            for i in range(-1, times):  # the first plans and connects
+                group.barrier()
+                begun = perf_counter()
+                for _ in range(TURNS):
+                    group.all_gather(mine, every, algorithm="direct")
+                found[i] = (perf_counter() - begun) / TURNS
+        return self._longest(found)
+
     def everyone(self, ranks: list[int], nbytes: int, times: int) -> dict[str, Any]:
-        """These ranks exchange at once: each gets so many bytes from the others together."""
+        """These ranks gather at once: each gets so many bytes from others, and copies its own."""
         group = self._group(tuple(ranks))
         found = np.zeros(times)
         if group is not None:
             piece = nbytes // (group.ranks - 1)
-            every = self._buffers(piece * group.ranks)[0]
-            mine = every[group.rank * piece : (group.rank + 1) * piece]
+            every, mine = self._buffers(piece * group.ranks, piece)
             for i in range(-1, times):  # the first plans and connects
                 mine.fill(1)
+                every.fill(1)
                 group.barrier()
                 begun = perf_counter()
                 group.all_gather(mine, every, algorithm="direct")
@@ -104,14 +134,14 @@ class Measures:
 
     def copy(self, nbytes: int, times: int) -> dict[str, Any]:
         """All ranks at once copy so many bytes from one place of their own memory to another."""
-        x, y = self._buffers(nbytes)
+        x, y = self._buffers(nbytes, nbytes)
         return self._together(lambda: np.copyto(y, x), times)
 
     def reduce(self, nbytes: int, times: int) -> dict[str, Any]:
-        """All ranks at once add so many bytes of float32 to as many others."""
+        """All ranks at once add so many bytes of float32 and as many others into a third place."""
         add = import_module("roundelay._native").reduce
-        x, y = self._buffers(nbytes)
-        return self._together(lambda: add("sum", "float32", y, [y, x]), times)
+        x, y = self._buffers(nbytes, 2 * nbytes)
+        return self._together(lambda: add("sum", "float32", y[nbytes:], [y[:nbytes], x]), times)
 
     def call(self, times: int) -> dict[str, Any]:
         """A call of a collective with nobody else in it: what the host itself takes."""
@@ -144,8 +174,9 @@ class Measures:
         self._comm.all_reduce(seconds, op="max")
         return {"seconds": seconds.tolist()}
 
-    def _buffers(self, nbytes: int) -> tuple[Array, Array]:
+    def _buffers(self, *sizes: int) -> tuple[Array, Array]:
         try:
-            return np.ones(nbytes, np.uint8), np.ones(nbytes, np.uint8)
+            first, second = (np.ones(nbytes, np.uint8) for nbytes in sizes)
         except MemoryError:
-            raise RoundelayError(f"no memory for twice {nbytes:,} bytes; try fewer ranks") from None
+            raise RoundelayError(f"no memory for {sum(sizes):,} bytes; try fewer ranks") from None
+        return first, second

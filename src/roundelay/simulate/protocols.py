@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
@@ -32,7 +32,7 @@ class Protocol:
     """A wire protocol on a cluster.
 
     Attributes:
-        name: "LL", "LL128" or "Simple".
+        name: "LL", "LL128" or "Simple"; on hosts also "Cached".
         base: seconds once a collective.
         inside: seconds of a step inside a node, beyond bytes / rate, with the link's latency.
         between: seconds of a step between nodes, beyond bytes / rate and `Path.latency`.
@@ -123,10 +123,11 @@ def constants() -> Constants:
 def protocols(cluster: Cluster) -> tuple[Protocol, ...]:
     """The protocols that a cluster's cards speak.
 
-    A cluster of CPUs has one, whose step times and rates are the cluster's own.
+    Those of a cluster of CPUs have the cluster's own step times and rates: "Simple", and "Cached"
+    for data that stay in caches, where their rate was measured.
     """
     if cluster.generation == "cpu":
-        return (_host(cluster),)
+        return _host(cluster)
     found = constants()
     nvlink = cluster.inside.medium == "nvlink"
     names = [p for p in found.block if nvlink or p != "LL128"]
@@ -155,24 +156,29 @@ def _switch(cluster: Cluster, found: Constants) -> float:
     if not cluster.inside.multicast:
         return 0.0
     n, share = cluster.cards, found.nvls.share
-    return share[found.row(cluster.generation)] * n / (n + 1)
+    return share.get(found.row(cluster.generation), 0.0) * n / (n + 1)
 
 
-def _host(cluster: Cluster) -> Protocol:
+def _host(cluster: Cluster) -> tuple[Protocol, ...]:
     """Rates that were measured between processes need no further share.
 
     A rank that takes a message does not add it beside the wire, as a GPU does: its processor copies
     it or adds it, so what adding takes beyond copying comes on top.
     """
-    media = (cluster.inside.medium, cluster.nics.medium)
-    return Protocol(
+    inside, far = cluster.inside, cluster.nics.medium
+    simple = Protocol(
         "Simple",
         0.0,
-        cluster.inside.latency,
+        inside.latency,
         0.0,
-        MappingProxyType(dict.fromkeys(media, 1.0)),
-        reduce=cluster.inside.reduce,
+        MappingProxyType[str, float]({far: 1.0, inside.medium: 1.0}),
+        reduce=inside.reduce,
     )
+    if inside.cached is None or inside.uplink is None:
+        return (simple,)
+    faster = MappingProxyType[str, float]({far: 1.0, inside.medium: inside.cached / inside.uplink})
+    cached = replace(simple, name="Cached", efficiency=faster, reduce=0.0, most=inside.cache)
+    return (simple, cached)
 
 
 def band(nodes: int, rack: bool, size: int) -> tuple[float, float]:

@@ -34,6 +34,8 @@ LATENCIES: Final = (1e-12, 10.0)
 """Seconds between which a latency other than 0 is believed."""
 COUNT_LIMIT: Final = 2**24
 """Things of one kind in a cluster, at most."""
+CACHE_LIMIT: Final = 2**40
+"""Bytes of caches, at most."""
 FLOWS_LIMIT: Final = 2**16
 """Flows of a network card, at most."""
 TAPER_LIMIT: Final = 1000.0
@@ -82,6 +84,11 @@ class Inside:
         uplink: of a bus: rate one way, up and down each, of what the cards of one socket share
             on their way to the host; None: nothing shared.
         between_sockets: of a bus with several sockets: rate one way from one socket to another.
+        reduce: where data pass through the host's memory: seconds that adding takes for each byte,
+            beyond copying it.
+        cache: there, too: bytes of a collective up to which all its data stay in the processors'
+            caches; 0: not known.
+        cached: what `uplink` is as long as they do; None: not known.
     """
 
     kind: InsideKind
@@ -92,6 +99,9 @@ class Inside:
     multicast: bool = False
     uplink: float | None = None
     between_sockets: float | None = None
+    reduce: float = 0.0
+    cache: int = 0
+    cached: float | None = None
 
     def __post_init__(self) -> None:
         check_one_of("inside.kind", self.kind, InsideKind)
@@ -99,6 +109,7 @@ class Inside:
         check_rate("inside.rate", self.rate)
         check_count("inside.links", self.links)
         check_time("inside.latency", self.latency)
+        self._check_memory()
         for field in ("uplink", "between_sockets"):
             value = getattr(self, field)
             if value is not None:
@@ -108,6 +119,19 @@ class Inside:
                                          f"for a {self.kind}")  # fmt: skip
         if self.multicast and self.kind != "switch":
             raise RoundelayError(f"inside.multicast: only a switch adds; this is a {self.kind}")
+
+    def _check_memory(self) -> None:
+        check_time("inside.reduce", self.reduce)
+        check_count("inside.cache", self.cache, 0, CACHE_LIMIT)
+        for field in ("reduce", "cache", "cached"):
+            if getattr(self, field) and self.medium != "memory":
+                raise RoundelayError(f"inside.{field} is for memory; "
+                                     f"leave it out for {self.medium}")  # fmt: skip
+        if self.cached is not None:
+            check_rate("inside.cached", self.cached)
+            if not self.cache or self.uplink is None or self.cached < self.uplink:
+                raise RoundelayError("inside.cached needs inside.cache, and inside.uplink that is "
+                                     "no more than it")  # fmt: skip
 
 
 @dataclass(frozen=True)
