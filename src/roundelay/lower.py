@@ -36,7 +36,15 @@ def lower(schedule: Schedule, rank: int) -> Program:
         ScheduleError: there is no such rank, or the schedule is a part for rows of ranks.
     """
     halves = schedule.whole().part(rank)
-    waits, bounces = _waits(halves, schedule.chunks)
+    return Program(rank, schedule.chunks, instructions(halves, schedule.chunks))
+
+
+def instructions(halves: list[HalfMoves], chunks: int) -> tuple[Instruction, ...]:
+    """Half-moves of one rank, all or some, with what each waits for among them.
+
+    Takes time and memory by the square of their number where all share chunks.
+    """
+    waits, bounces = _waits(halves, chunks)
     made = []
     for i, h in enumerate(halves):
         op = SEND if not h.write else COPY_IN if h.op == COPY else REDUCE_IN
@@ -46,7 +54,7 @@ def lower(schedule: Schedule, rank: int) -> Program:
                 h.round, h.start, bounces[i], tuple(waits[i]),
             )
         )  # fmt: skip
-    return Program(rank, schedule.chunks, tuple(made))
+    return tuple(made)
 
 
 class _Columns:

@@ -1,6 +1,6 @@
 """What the messages of a round wait for at their two ends, taken from the programs of some ranks.
 
-The programs of `lower` say it instruction by instruction. Ranks of one schedule have like programs,
+The instructions of `lower` say it one by one. Ranks of one schedule have like programs,
 so what holds between two rounds at some ranks is taken to hold at all ranks that take part in both;
 up to `ALL_BELOW` participants every one is asked, above that a sample of them.
 
@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..lower import lower
+from ..lower import instructions
 from ..program import SEND, Instruction
-from ..schedule import Schedule
+from ..schedule import HalfMoves, Schedule
 
 ALL_BELOW: Final = 64
 """Participants up to which every one is asked."""
@@ -25,6 +25,8 @@ SAMPLE: Final = 12
 """Participants that are asked above that."""
 DENSE: Final = 256
 """Rounds above which only two are asked."""
+ENOUGH: Final = 2048
+"""Half-moves of a participant that are looked at; of more, some of each round."""
 LATEST: Final = -(1 << 62)
 """Lag of a wait for the repetitions done so far: those of earlier steps."""
 
@@ -78,7 +80,7 @@ def waits(schedule: Schedule, rounds: int, times: list[int]) -> list[RoundWait]:
     found: dict[tuple[int, End, int, End], int] = {}
     begins = [r.at for r in schedule]
     for participant in asked(schedule, rounds):
-        program = lower(schedule, participant).instructions
+        program = instructions(_some(schedule.part(participant)), schedule.chunks)
         for instruction in program:
             for wait in instruction.waits:
                 other = program[wait.instruction]
@@ -89,6 +91,21 @@ def waits(schedule: Schedule, rounds: int, times: list[int]) -> list[RoundWait]:
                     key = (instruction.round, _end(instruction), other.round, _end(other))
                     found[key] = max(found.get(key, LATEST), lag)
     return [RoundWait(*key, lag) for key, lag in sorted(found.items())]
+
+
+def _some(halves: list[HalfMoves]) -> list[HalfMoves]:
+    """Some of a participant's half-moves, the first and the last of each round on each side.
+
+    Those of one round are alike, as those of a leader who hears from everybody.
+    """
+    if len(halves) <= ENOUGH:
+        return halves
+    of_round: dict[tuple[int, bool], list[int]] = {}
+    for i, half in enumerate(halves):
+        of_round.setdefault((half.round, half.write), []).append(i)
+    each = max(1, ENOUGH // len(of_round) // 2)
+    kept = {i for places in of_round.values() for i in (*places[:each], *places[-each:])}
+    return [halves[i] for i in sorted(kept)]
 
 
 def _end(instruction: Instruction) -> End:
