@@ -98,28 +98,52 @@ def _parameters(a: Algorithm, cluster: Cluster, n: int) -> Iterator[dict[str, An
         yield base
 
 
+class Contest:
+    """The candidates for a collective over n ranks of a cluster; their clocks are kept."""
+
+    def __init__(self, collective: str, cluster: Cluster, n: int) -> None:
+        """None of them is timed yet."""
+        self._what, self._cluster, self._n = collective, cluster, n
+        self._candidates = list(candidates(collective, cluster, n))
+        self._clocks: dict[int, Clock | None] = {}
+
+    def quickest(self, size: int) -> list[tuple[Candidate, Timing]]:
+        """Candidates and their times, the quickest first.
+
+        Those that cannot be as quick as the second are left out.
+
+        Raises:
+            RoundelayError: there is none.
+        """
+        found: list[tuple[Candidate, Timing]] = []
+        each = [(c.least(self._cluster, self._n, size), i)
+                for i, c in enumerate(self._candidates)]  # fmt: skip
+        for least, i in sorted(each):
+            if len(found) > 1 and least >= found[1][1].time:
+                break
+            if (clock := self._clock(i)) is not None:
+                found.append((self._candidates[i], clock.time(size)))
+                found.sort(key=lambda pair: pair[1].time)
+        if not found:
+            raise RoundelayError(
+                f"no algorithm of {self._what} for {self._n:,} ranks on {self._cluster.name}; "
+                "name one, as in --algorithm direct"
+            )
+        return found
+
+    def _clock(self, i: int) -> Clock | None:
+        """None for one that does not suit, such as rails over nodes of unequal size."""
+        if i not in self._clocks:
+            try:
+                schedule = self._candidates[i].schedule(self._n)
+                self._clocks[i] = Clock(schedule, self._cluster)
+            except ScheduleError:
+                self._clocks[i] = None
+        return self._clocks[i]
+
+
 def quickest(
     collective: str, cluster: Cluster, n: int, size: int
 ) -> list[tuple[Candidate, Timing]]:
-    """Candidates and their times, the quickest first.
-
-    Those that cannot be as quick as the second are left out.
-
-    Raises:
-        RoundelayError: there is none.
-    """
-    found: list[tuple[Candidate, Timing]] = []
-    each = [(c.least(cluster, n, size), c) for c in candidates(collective, cluster, n)]
-    for least, candidate in sorted(each, key=lambda pair: pair[0]):
-        if len(found) > 1 and least >= found[1][1].time:
-            break
-        try:
-            schedule = candidate.schedule(n)
-        except ScheduleError:  # such as rails over nodes of unequal size
-            continue
-        found.append((candidate, Clock(schedule, cluster).time(size)))
-        found.sort(key=lambda pair: pair[1].time)
-    if not found:
-        raise RoundelayError(f"no algorithm of {collective} for {n:,} ranks on {cluster.name}; "
-                             "name one, as in --algorithm direct")  # fmt: skip
-    return found
+    """See `Contest.quickest`."""
+    return Contest(collective, cluster, n).quickest(size)

@@ -109,6 +109,22 @@ class Roads:
         return np.asarray(links[hop, np.arange(links.shape[1])])
 
     @cached_property
+    def fan(self) -> Ints:
+        """[message] how many others a card at one of its ends, a switch apart, has in its step."""
+        n, count = self.phases.participants, self.phases.schedule.ranks
+        numbers, last = [], 0
+        for phase in self.phases.phases:
+            numbers.append(together(phase) + last)
+            last = int(numbers[-1].max(initial=last)) + 1
+        sets = np.concatenate(numbers) if numbers else np.empty(0, np.int64)
+        most = np.ones(len(sets), np.int64)
+        for side in ("src", "dst"):
+            at = self.column(side)
+            _, which, often = np.unique(sets * n + at, return_inverse=True, return_counts=True)
+            most = np.maximum(most, np.where(at < count, often[which], 1))
+        return most - 1
+
+    @cached_property
     def helped(self) -> npt.NDArray[np.bool_]:
         """[message] whether it goes to or from a switch in a node that adds."""
         return np.asarray(self._to_helpers & ~self.paths.between)
@@ -233,6 +249,7 @@ class Loads(NamedTuple):
         chunks, added: chunks of a repetition, and those that are added to what is there.
         between: whether it leaves its node.
         latency: seconds on the way.
+        fan: see `Roads`.
         slower: factor on all its times.
     """
 
@@ -240,6 +257,7 @@ class Loads(NamedTuple):
     added: Floats
     between: npt.NDArray[np.bool_]
     latency: Floats
+    fan: Ints
     slower: Floats
 
 
@@ -259,7 +277,7 @@ def costs(
         RoundelayError: a message would take longer than can be counted.
     """
     own = np.where(loads.between, protocol.between, protocol.inside)
-    step = own + np.where(loads.between, loads.latency, 0.0)
+    step = own + np.where(loads.between, loads.latency, 0.0) + loads.fan * protocol.peer
     add = loads.added * (chunk * protocol.reduce if adding else 0.0)
     columns = [c * loads.slower for c in (step, loads.chunks * chunk / rate, add, own / IN_FLIGHT)]
     if any(c.size and not c.max() < LONGEST for c in columns):

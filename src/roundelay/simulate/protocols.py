@@ -44,6 +44,7 @@ class Protocol:
         reduce: seconds a byte that is added, where it isn't hidden behind the wire (0 on GPUs).
         switch: part of the line rate, one way, that data get to and from a switch in a node that
             adds; 0 where the protocol can't.
+        peer: seconds that each further message of a step costs a card, beyond its bytes.
         most: bytes of a collective up to which it is of use; None: no limit.
     """
 
@@ -57,6 +58,7 @@ class Protocol:
     own: float = 0.0
     reduce: float = 0.0
     switch: float = 0.0
+    peer: float = 0.0
     most: int | None = None
 
     def filled(self, size: int, ranks: int) -> float:
@@ -147,8 +149,16 @@ def _card(cluster: Cluster, name: str, found: Constants) -> Protocol:
         block=found.block[name],
         own=0.0 if cluster.inside.medium == "pcie" else found.own[name],
         switch=_switch(cluster, found) if name == "Simple" else 0.0,
+        peer=_peer(cluster, found),
         most=found.most.get(cluster.nics.medium) if name == "LL" and cluster.nodes > 1 else None,
     )
+
+
+def _peer(cluster: Cluster, found: Constants) -> float:
+    """What one more peer costs in NCCL's grouped sends and receives."""
+    known = found.point_to_point[found.row(cluster.generation)]
+    assert isinstance(known, PointToPoint)
+    return known.peer * US
 
 
 def _switch(cluster: Cluster, found: Constants) -> float:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ..schedule import Schedule
 from ..topology import Cluster
-from .candidates import Candidate, quickest
+from .candidates import Candidate, Contest
 from .clock import Clock, Timing
 from .disturb import Jitter, Spread, spread
 from .nccl import Prediction, bus_factor, predict
@@ -104,11 +105,15 @@ class Question:
 
     def quickest(self, size: int) -> list[tuple[Candidate, Row]]:
         """The quickest of our algorithms and some of the others; with what is slow."""
-        found = quickest(self.collective, self.cluster, self.ranks, size)
+        found = self._contest.quickest(size)
         if not (self.slow_ranks or self.slow_links or self.jitter):
             return [(c, self._row(c.name, t, None)) for c, t in found]
         return [(c, self.of(c.name, self.clock(c.schedule(self.ranks)), size))
                 for c, _ in found[:1]]  # fmt: skip
+
+    @cached_property
+    def _contest(self) -> Contest:
+        return Contest(self.collective, self.cluster, self.ranks)
 
     def nccl(self, size: int) -> Row:
         """A line for what NCCL does."""

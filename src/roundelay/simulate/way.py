@@ -47,7 +47,8 @@ class Way:
             return Kinds.all_different(roads.phases)
         line, paths = roads.line_rates, roads.paths
         columns = (line.alone, line.shared, roads.medium, paths.latency, paths.between,
-                   roads.helped, self._slower)  # fmt: skip
+                   roads.helped,
+            roads.fan, self._slower)  # fmt: skip
         cluster = roads.cluster
         levels = [level.nodes * cluster.cards for level in cluster.levels]
         distances = [d for d in (cluster.cards, *levels) if d < roads.phases.schedule.ranks]
@@ -67,6 +68,7 @@ class Way:
             roads.column("added")[some].astype(float),
             roads.paths.between[some],
             roads.paths.latency[some],
+            roads.fan[some],
             self._slower[some],
         )
 
