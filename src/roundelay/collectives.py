@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -110,6 +111,17 @@ class Collective(NamedTuple):
     def total_bytes(self, size: int, n: int) -> int:
         """Bytes of all pieces together for a size of `size` bytes in nccl-tests' sense."""
         return size * (n if self.volume == "n" else int(self.volume))
+
+    def bus_factor(self, n: int) -> Fraction:
+        """Bus over algorithm bandwidth over n ranks, by nccl-tests (doc/PERFORMANCE.md).
+
+        It is 2 (n - 1) / n of an all-reduce, (n - 1) / n of those in which every rank has a piece,
+        and 1 of the others.
+        """
+        if self.name == "all_reduce":
+            return Fraction(2 * (n - 1), n)
+        whole = self.pieces == 0 or self.volume == 0 or self.name == "send_recv"
+        return Fraction(1) if whole else Fraction(n - 1, n)
 
     @property
     def opens(self) -> bool:

@@ -162,10 +162,7 @@ class Point:
     @property
     def bus_factor(self) -> Fraction:
         """Bus bandwidth over algorithm bandwidth, as in nccl-tests."""
-        n = self.ranks
-        if self.collective == "all_reduce":
-            return Fraction(2 * (n - 1), n)
-        return Fraction(1) if self.collective in _WHOLE else Fraction(n - 1, n)
+        return COLLECTIVES[self.collective].bus_factor(self.ranks)
 
     def cell(self, in_place: bool) -> Cell:
         """What a worker is told."""

@@ -19,7 +19,7 @@ from ..topology import Cluster
 from ..units import format_size, format_time
 from .base import Command, say
 from .output import emit, table
-from .simulate import read_straggler
+from .stragglers import read_straggler
 from .targets import Checked, cluster_option, only_one, ranks_option
 from .targets import read as read_file
 

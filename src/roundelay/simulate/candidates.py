@@ -41,16 +41,18 @@ class Candidate:
     def least(self, cluster: Cluster, n: int, size: int) -> float:
         """Seconds that it takes at least.
 
-        Its steps, those of one piece where pieces follow one another, and the bytes of its busiest
-        rank on the links of its card.
+        Its steps and further peers, those of one piece where pieces follow one another, and the
+        bytes of its busiest rank on the links of its card.
         """
         card = self.algorithm.card(n, size, **self.parameters)
         one = {**self.parameters, "pieces": 1} if "pieces" in self.parameters else self.parameters
-        steps = self.algorithm.card(n, size, **one).steps
+        first = self.algorithm.card(n, size, **one)
         found = protocols(cluster)
         step = min(p.inside for p in found)
         share = max(p.efficiency[cluster.inside.medium] for p in found)
-        return float(steps) * step + float(card.bytes_sent) / (cluster.inside.rate * share)
+        peers = max(0.0, float(first.messages - first.steps)) * min(p.peer for p in found)
+        wire = float(card.bytes_sent) / (cluster.inside.rate * share)
+        return float(first.steps) * step + peers + wire
 
     def schedule(self, n: int) -> Schedule:
         """Its schedule over n ranks."""

@@ -99,7 +99,7 @@ class Clock:
         links = len(cluster.rates)
         self._slow_links = dict(_slow("link", k, f, links) for k, f in (slow_links or {}).items())
         self._shortcuts = shortcuts
-        self._busiest: dict[str, tuple[str, float]] = {}
+        self._busiest: dict[tuple[str, bool], tuple[str, float]] = {}
         self._idles: dict[str, float] = {}
 
     @cached_property
@@ -151,9 +151,10 @@ class Clock:
         latency = found.base + idle
         wire = moved - idle + self._following(usual, found, size, slices)
         reduce = added - moved + self._own(found, size)
-        wait = max(0.0, device - latency - wire - reduce)
+        wait = device - latency - wire - reduce
+        wait = wait if wait * PS >= 1 else 0.0
         host = max(0.0, self.cluster.launch - device)
-        name, of_a_byte = self._link(found)
+        name, of_a_byte = self._link(self.way, found)
         return Timing(latency + wire + reduce + wait + host, size, found.name, slices, latency,
                       wire, reduce, wait, host, name, of_a_byte * self.chunk(size))  # fmt: skip
 
@@ -209,13 +210,14 @@ class Clock:
 
     def _least(self, protocol: Protocol, size: int) -> float:
         """Seconds that it takes at least: steps, and the bytes of the busiest link."""
-        _, of_a_byte = self._link(protocol)
+        _, of_a_byte = self._link(self.usual, protocol)
         bytes_ = of_a_byte * self.chunk(size)
         return self._idle(protocol) + bytes_ + self._once(protocol, size)
 
     def _once(self, protocol: Protocol, size: int) -> float:
         """Seconds that do not depend on the way."""
-        filled = protocol.filled(size, self.schedule.ranks)
+        moved = size if self.schedule.kind.volume else 0
+        filled = protocol.filled(moved, self.schedule.ranks)
         return protocol.base + self._own(protocol, size) + filled
 
     def samples(
@@ -256,7 +258,7 @@ class Clock:
         """Seconds on the cards; a link never carries more than it can."""
         end = way.end(protocol, self.chunk(size) / slices)
         end += self._following(way, protocol, size, slices)
-        _, of_a_byte = self._link(protocol)
+        _, of_a_byte = self._link(way, protocol)
         return max(end, of_a_byte * self.chunk(size)) + self._once(protocol, size)
 
     def _following(self, way: Way, protocol: Protocol, size: int, slices: int) -> float:
@@ -266,17 +268,17 @@ class Clock:
         """
         if slices == 1:
             return 0.0
-        _, of_a_byte = self._link(protocol)
+        _, of_a_byte = self._link(way, protocol)
         chunk = self.chunk(size) / slices
         return (slices - 1) * max(of_a_byte * chunk, way.port(protocol, chunk))
 
-    def _link(self, protocol: Protocol) -> tuple[str, float]:
+    def _link(self, way: Way, protocol: Protocol) -> tuple[str, float]:
         """The busiest link, and its seconds for each byte of a chunk."""
-        if protocol.name not in self._busiest:
-            link, seconds = self.way.roads.busiest(protocol)
-            name = self.cluster.link_name(link) if link >= 0 else ""
-            self._busiest[protocol.name] = name, seconds
-        return self._busiest[protocol.name]
+        key = protocol.name, way is self.usual
+        if key not in self._busiest:
+            link, seconds = way.roads.busiest(protocol)
+            self._busiest[key] = self.cluster.link_name(link) if link >= 0 else "", seconds
+        return self._busiest[key]
 
     def _own(self, protocol: Protocol, size: int) -> float:
         """Seconds for a card's copy of its own piece."""

@@ -100,7 +100,7 @@ def _parts(latency: tuple[float, str], link: _Link, own: float, wait: float) -> 
         f"{format_rate(Rate(link.line, 'oneway'))})"
     )
     text += f" + {format_time(own)} own chunk" if own else ""
-    text += f" + {format_time(wait)} filling" if wait else ""
+    text += f" + {format_time(wait)} filling" if wait >= 1e-12 else ""
     return Parts(latency[0], link.seconds, own, wait, str(link), text)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...collectives import COLLECTIVES
+
 
 @dataclass(frozen=True)
 class Prediction:
@@ -58,12 +60,8 @@ class Prediction:
 
 
 def bus_factor(collective: str, n: int) -> float:
-    """Factor from algbw to busbw, by nccl-tests (doc/PERFORMANCE.md)."""
-    if collective == "all_reduce":
-        return 2 * (n - 1) / n
-    if collective in ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"):
-        return (n - 1) / n
-    return 1.0
+    """Factor from algbw to busbw, by nccl-tests."""
+    return float(COLLECTIVES[collective].bus_factor(n))
 
 
 @dataclass(frozen=True)
