@@ -73,8 +73,6 @@ def commands() -> Iterator[tuple[str, ...]]:
         yield row(f"rails, outer={outer}, 100,000 cards", whole(*words), "2 s, 1 GB")
     explain = ("explain", "all_reduce", "256M", "--cluster", "dgx-h100:2048")
     yield row(f"explain all_reduce, {CARDS:,} cards", whole(*explain), "")
-    sweep = ("simulate", "all_reduce", "--cluster", "dgx-h100:2048", "-b", "8", "-e", "16G")
-    yield row(f"simulate all_reduce, auto, 32 sizes, {CARDS:,} cards", whole(*sweep), "")
 
 
 def row(what: str, found: tuple[float, int], target: str) -> tuple[str, ...]:

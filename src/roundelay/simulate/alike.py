@@ -89,6 +89,8 @@ class _Graph:
         rounds = [p.first + p.round for p in parts]
         own = np.zeros(len(self.src), np.uint64)
         for column in (*_joined(parts, rounds), *columns):
+            if len(column) and (column == column[0]).all():
+                continue  # parts nothing
             own = _mixed(own ^ np.ascontiguousarray(column, np.float64).view(np.uint64))
         self.own = own
         self.order = [np.argsort(ends, kind="stable") for ends in (self.src, self.dst)]

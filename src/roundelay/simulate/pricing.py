@@ -120,8 +120,11 @@ class Roads:
         most = np.ones(len(sets), np.int64)
         for side in ("src", "dst"):
             at = self.column(side)
-            _, which, often = np.unique(sets * n + at, return_inverse=True, return_counts=True)
-            most = np.maximum(most, np.where(at < count, often[which], 1))
+            key = sets * n + at
+            if last * n > 8 * len(key):
+                key = np.unique(key, return_inverse=True)[1]
+            often = np.bincount(key, minlength=1)
+            most = np.maximum(most, np.where(at < count, often[key], 1))
         return most - 1
 
     @cached_property
