@@ -44,9 +44,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 SPHINX = all(find_spec(name) for name in ("sphinx", "myst_parser", "furo"))
+TORCH = find_spec("torch") is not None
 NO_HOSTS = why_not()
 collect_ignore = [] if SPHINX else ["test_docs_build.py"]
 collect_ignore += ["test_hosts.py"] if NO_HOSTS else []
+collect_ignore += [] if TORCH else ["test_torch.py"]
 
 
 def _left_out() -> list[str]:
@@ -55,6 +57,8 @@ def _left_out() -> list[str]:
         found.append("outside data: left out, as ROUNDELAY_DATA names no folder")
     if not SPHINX:
         found.append("test_docs_build.py: left out, as the extra `docs` is not installed")
+    if not TORCH:
+        found.append("test_torch.py: left out, as the extra `torch` is not installed")
     if NO_HOSTS:
         found.append(f"test_hosts.py: left out: {NO_HOSTS}")
     if why := sanitized.why_not("thread"):

@@ -28,8 +28,9 @@ from .planner import Planner
 from .recorder import EVENTS, LastCall, Recorder
 from .requests import COLLECTIVES, Request
 from .run.among import Among
+from .run.environment import Job
 from .run.group import Exchange, Group
-from .run.handles import Worker
+from .run.handles import Handle, Worker
 from .run.pool import Pool
 from .run.session import Session, join
 from .schedule import Schedule
@@ -44,7 +45,9 @@ ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER, GATHER, SCATTER, ALL_
 )
 
 
-def init(timeout: float = 300.0, *, fixed_order: bool = False) -> Communicator:
+def init(
+    timeout: float = 300.0, *, fixed_order: bool = False, job: Job | None = None
+) -> Communicator:
     """The communicator of all ranks of this job.
 
     The job is found by the usual variables: those of `roundelay launch`, torchrun, Slurm, Open
@@ -55,13 +58,14 @@ def init(timeout: float = 300.0, *, fixed_order: bool = False) -> Communicator:
             gets nowhere.
         fixed_order: add up in rank order always: the same bits for every size, algorithm and
             placement of ranks. Some algorithms cannot, and are refused.
+        job: the job, where it is not the variables that tell of it.
 
     Raises:
         RoundelayError: ranks are missing, or the environment contradicts itself.
     """
     if not 0 < timeout < inf:
         raise RoundelayError(f"timeout = {timeout!r}; expected seconds, more than 0")
-    session = join(timeout=timeout)
+    session = join(job, timeout)
     try:
         return Communicator(
             session.exchange, session, range(session.ranks), session.rank, "w", timeout, fixed_order
@@ -103,8 +107,9 @@ class Communicator:
         tag: str,
         timeout: float = 300.0,
         fixed_order: bool = False,
+        arena: int | None = None,
     ) -> None:
-        """See `init` and `split`."""
+        """See `init`, `split` and `part`."""
         self.rank, self.ranks = rank, len(members)
         self._session, self._members, self._tag = session, list(members), tag
         self._timeout, self._fixed_order, self._splits = timeout, fixed_order, 0
@@ -113,7 +118,7 @@ class Communicator:
             places.setdefault(session.members[member].node, []).append(r)
         self.nodes = tuple(tuple(ranks) for ranks in places.values())
         self._group = Group(
-            exchange, session, self._members, rank, range(self.ranks), tag, COLLECTIVES
+            exchange, session, self._members, rank, range(self.ranks), tag, COLLECTIVES, arena
         )
         self._endpoint = self._group.endpoints[rank]
         self._endpoint.patience(timeout)
@@ -272,14 +277,24 @@ class Communicator:
         """A call for the first time, or one that takes more than the engine."""
         self._usable()
         request = Request(collective, x, out, op, root, algorithm, dtype, scale, counts)
-        if not async_op and (self._worker is None or self._worker.idle()):
-            self._call = self._endpoint.call
-            return self._planner.perform(request)
+        if not async_op:
+            return self._in_order(lambda: self._planner.perform(request))
+        return self.later(lambda: self._planner.perform(request))
+
+    def later(self, do: Callable[[], Any]) -> Handle:
+        """Have something done in another thread, after all calls made before.
+
+        Args:
+            do: may make calls of this communicator, which then come before all later ones.
+
+        Returns:
+            a handle, whose `wait` gives what `do` returns.
+        """
+        self._usable()
         self._call = _never
         if self._worker is None:
             self._worker = Worker(f"roundelay-{self._tag}", self._endpoint.interrupt)
-        handle = self._worker.submit(lambda: self._planner.perform(request))
-        return handle if async_op else handle.wait()
+        return self._worker.submit(do)
 
     def _usable(self) -> None:
         if self._closed:
@@ -330,8 +345,12 @@ class Communicator:
 
     def _in_order(self, do: Callable[[], Any]) -> Any:
         """Do it after all calls before."""
-        idle = self._worker is None or self._worker.idle()
-        return do() if idle or self._worker is None else self._worker.submit(do).wait()
+        if self._worker is None or self._worker.mine():
+            return do()
+        if not self._worker.idle():
+            return self._worker.submit(do).wait()
+        self._call = self._endpoint.call
+        return do()
 
     def split(
         self, color: int, key: int | None = None, *, fixed_order: bool | None = None
@@ -364,6 +383,38 @@ class Communicator:
             )  # fmt: skip
         exchange.finish()
         return new
+
+    def part(
+        self,
+        ranks: Sequence[int],
+        exchange: Exchange,
+        name: str,
+        timeout: float | None = None,
+        arena: int | None = None,
+    ) -> Communicator:
+        """A communicator of some ranks; unlike `split`, only these need to call it.
+
+        Args:
+            ranks: of this communicator, this one among them, in the order of the new one.
+            exchange: all-gathers small bytes among them, in that order, by other means.
+            name: what no other communicator of the job is called at the time.
+            timeout: see `init`; without it, as here.
+            arena: bytes of shared memory for each rank's messages; see `ROUNDELAY_ARENA`.
+        """
+        self._usable()
+        return Communicator(
+            exchange, self._session, [self._members[r] for r in ranks],
+            list(ranks).index(self.rank), f"{self._tag}.{name}",
+            self._timeout if timeout is None else timeout, self._fixed_order, arena,
+        )  # fmt: skip
+
+    def patience(self, seconds: float) -> None:
+        """How long calls may wait for other ranks from now on; at first the `timeout` of `init`."""
+        self._endpoint.patience(seconds)
+
+    def interrupt(self) -> None:
+        """Ends, with `Interrupted`, the call that another thread is waiting in."""
+        self._endpoint.interrupt()
 
     def _exchange(self, data: bytes) -> list[bytes]:
         """An all-gather of small bytes, for set-up; at once, in whatever thread plans a call."""

@@ -63,6 +63,7 @@ class Group:
         hosts: Sequence[int],
         tag: str,
         collectives: Sequence[str],
+        arena: int | None = None,
     ) -> None:
         """Set up, together with all other ranks.
 
@@ -75,6 +76,7 @@ class Group:
                 those of the helpers.
             tag: a name that no other group of the job has.
             collectives: names, for messages.
+            arena: bytes that a participant may show at once; without it, as ROUNDELAY_ARENA says.
         """
         self._session, self._ranks, self._me = session, ranks, me
         self.hosts, self._tag = list(hosts), tag
@@ -82,7 +84,7 @@ class Group:
         near = [p for p, host in enumerate(hosts) if node_of[host] == node_of[me]]
         self._near = near
         leader = next(r for r in range(len(ranks)) if node_of[r] == node_of[me])
-        asked = _number("ROUNDELAY_ARENA", ARENA)
+        asked = arena or _number("ROUNDELAY_ARENA", ARENA)
         # One more, for what is said about the exchange.
         self._connections = _number("ROUNDELAY_CONNECTIONS", CONNECTIONS) + 1
         node = Node.make(len(near), _affordable(asked, len(near))) if leader == me else None

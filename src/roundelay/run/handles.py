@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as LateError
+from threading import get_ident
 from typing import Any
 
 from ..errors import TooLate
@@ -42,17 +43,31 @@ class Handle:
         """Whether it has ended, well or not."""
         return self._future.done()
 
+    def error(self) -> BaseException | None:
+        """What went wrong in it; None while it is under way."""
+        return self._future.exception() if self._future.done() else None
+
+    def then(self, call: Callable[[], Any]) -> None:
+        """Have it called when it has ended: at once, or in the thread that ends it."""
+        self._future.add_done_callback(lambda _: call())
+
 
 class Worker:
     """A thread that does operations in the order in which they were submitted."""
 
     def __init__(self, name: str, interrupt: Callable[[], None]) -> None:
         self._interrupt = interrupt
-        self._pool = ThreadPoolExecutor(1, name)
+        self._pool = ThreadPoolExecutor(1, name, self._begin)
+        self._thread = -1
         self._last: Handle | None = None
 
+    def _begin(self) -> None:
+        self._thread = get_ident()
+
     def submit(self, operation: Callable[[], Any]) -> Handle:
-        """Have it done after all before it."""
+        """Have it done after all before it; at once, where the thread itself asks for it."""
+        if self.mine():
+            return Handle(_done(operation), self._interrupt)
         self._last = Handle(self._pool.submit(operation), self._interrupt)
         return self._last
 
@@ -60,6 +75,19 @@ class Worker:
         """Whether all that was submitted has been done."""
         return self._last is None or self._last.done()
 
+    def mine(self) -> bool:
+        """Whether it is the thread of the caller."""
+        return get_ident() == self._thread
+
     def close(self) -> None:
         """Ends when what was submitted has been done."""
         self._pool.shutdown()
+
+
+def _done(operation: Callable[[], Any]) -> Future[Any]:
+    future: Future[Any] = Future()
+    try:
+        future.set_result(operation())
+    except Exception as error:
+        future.set_exception(error)
+    return future

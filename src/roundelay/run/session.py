@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -29,7 +30,7 @@ PURPOSE_LIMIT: Final = 1024
 class Session:
     """The ranks of a job, as `join` found them; for start-up, before data flows by other ways.
 
-    One thread at a time may use it. `close` ends it; as a context manager it closes itself.
+    Threads take turns. `close` ends it; as a context manager it closes itself.
 
     Attributes:
         rank: this process.
@@ -49,6 +50,7 @@ class Session:
         self.local: Final = next(ranks for ranks in self.nodes if job.rank in ranks)
         self._timeout = timeout
         self._owner = os.getpid()
+        self._turn = threading.RLock()
         self._closed = False
         self._loop = loop
         self._links = Links(loop, job.rank, star.members, star.links)
@@ -75,13 +77,15 @@ class Session:
                 f"{len(data):,} bytes to exchange; expected at most {DATA_LIMIT:,}. Send more by "
                 "connections of `connect`"
             )
-        if self._connector:
-            self._connector.refresh()
-        try:
-            return self._links.exchange(bytes(data), self._timeout if timeout is None else timeout)
-        except BaseException:
-            self.close()
-            raise
+        with self._turn:
+            if self._connector:
+                self._connector.refresh()
+            seconds = self._timeout if timeout is None else timeout
+            try:
+                return self._links.exchange(bytes(data), seconds)
+            except BaseException:
+                self.close()
+                raise
 
     def connect(
         self, peers: Iterable[int], purpose: str, count: int = 1, timeout: float | None = None
@@ -107,7 +111,9 @@ class Session:
         if not asked or self._connector is None:
             return {}
         seconds = self._timeout if timeout is None else timeout
-        return self._connector.connect(asked, purpose, count, seconds, time.monotonic() + seconds)
+        with self._turn:
+            deadline = time.monotonic() + seconds
+            return self._connector.connect(asked, purpose, count, seconds, deadline)
 
     def close(self) -> None:
         """Ends the session; connections that `connect` gave stay open. Closing twice is fine.

@@ -135,5 +135,3 @@ def _binding(parts: Parts, host: float) -> str:
     if host > parts.device:
         return "the host's launching"
     return parts.binds if parts.wire >= parts.latency else f"steps, not bytes ({parts.binds})"
-
-

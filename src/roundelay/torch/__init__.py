@@ -1,0 +1,32 @@
+"""The backend `roundelay` of torch.distributed, for tensors on the CPU.
+
+>>> import torch.distributed as dist
+>>> import roundelay.torch  # needed only where the package is not installed
+>>> dist.init_process_group("roundelay")  # or "cpu:roundelay,cuda:nccl"
+
+An installed package is found by torch itself, by its entry point.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+NAME: Final = "roundelay"
+
+
+def register() -> None:
+    """Make the backend known to torch.distributed, which it is after `import roundelay.torch`."""
+    # torch loads its backends at the end of its own import, which this import may have begun.
+    import torch.distributed as dist
+
+    if dist.is_available() and NAME.upper() not in dist.Backend._plugins:
+        dist.Backend.register_backend(NAME, _make, extended_api=True, devices=["cpu"])
+
+
+def _make(options: Any, others: Any) -> Any:
+    from .group import ProcessGroup  # loaded when it is used: every program with torch comes here
+
+    return ProcessGroup(options, others)
+
+
+register()
