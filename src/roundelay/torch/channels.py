@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import Future
-from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Semaphore, Thread
 from typing import Any, Final
 
 import numpy as np
@@ -29,56 +27,82 @@ ARENA: Final = 1 << 20
 
 
 class Lane:
-    """A thread that does things in order, and ends with the process whatever it does."""
+    """A thread that works when it is woken, and lets somebody else work in its place.
 
-    def __init__(self, name: str) -> None:
-        self._jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
-        self._thread = Thread(target=self._work, name=name, daemon=True)
+    Who waits for the work had better do it: to wake a thread takes longer than a short message. The
+    thread ends with the process, whatever it does.
+    """
+
+    def __init__(self, name: str, work: Callable[[], None]) -> None:
+        self._work, self._ended = work, False
+        self._awake = Semaphore(0)
+        self._turn = Lock()
+        self._thread = Thread(target=self._go, name=name, daemon=True)
         self._thread.start()
 
-    def do(self, job: Callable[[], Any]) -> Future[Any]:
-        """Have it done after all before it."""
-        future: Future[Any] = Future()
-        self._jobs.put((future, job))
-        return future
+    def wake(self) -> None:
+        """Have it work."""
+        self._awake.release()
 
-    def _work(self) -> None:
-        while (found := self._jobs.get()) is not None:
-            future, job = found
+    def instead(self, work: Callable[[], None]) -> None:
+        """Work in the thread of the caller; not if another is at it."""
+        if self._turn.acquire(blocking=False):
             try:
-                future.set_result(job())
-            except BaseException as error:
-                future.set_exception(error)
+                work()
+            finally:
+                self._turn.release()
+
+    def _go(self) -> None:
+        while True:
+            self._awake.acquire()
+            if self._ended:
+                return
+            with self._turn:
+                self._work()
 
     def close(self) -> None:
-        """Wait until all is done."""
-        self._jobs.put(None)
+        """Wait until it has ended."""
+        self._ended = True
+        self.wake()
         self._thread.join()
 
 
 class Channel:
     """One direction between two ranks, as either of them sees it."""
 
-    def __init__(self, comm: Communicator, store: Any, name: str, source: int, target: int,
+    def __init__(self, comm: Communicator, store: Any, name: str, ends: tuple[int, int],
                  timeout: float) -> None:  # fmt: skip
+        """From one rank to another.
+
+        Args:
+            comm: of all ranks.
+            store: of these ranks alone.
+            name: of the group.
+            ends: the sender and the receiver.
+            timeout: seconds until the other end must have opened it.
+        """
         self._whole, self._store, self._timeout = comm, store, timeout
-        self._ends, self._name = [source, target], f"{name}.{source}to{target}"
+        self._ends, self.name = ends, f"{name}.{ends[0]}to{ends[1]}"
         self._comm: Communicator | None = None
         self._closed = False
         self._head = np.zeros(HEAD, np.uint8)
         self._numbers = self._head[:16].view(np.int64)
-        self.lane = Lane(f"roundelay-{self._name}")
 
     def open(self) -> Communicator:
         """The communicator of the two; waits until the other end opens it as well."""
         if self._comm is None:
-            store = dist.PrefixStore(self._name, self._store)
+            store = dist.PrefixStore(self.name, self._store)
             me = self._ends.index(self._whole.rank)
             board = Board(store, me, 2, self._timeout, lambda: self._closed)
-            self._comm = self._whole.part(self._ends, board, self._name, math.inf, ARENA)
-            if self._closed:  # too late for `close` to interrupt it
+            self._comm = self._whole.part(self._ends, board, self.name, math.inf, ARENA)
+            if self._closed:  # too late for `interrupt`
                 raise RoundelayError("the process group was destroyed")
         return self._comm
+
+    def patience(self, seconds: float) -> None:
+        """How long a message may take from now on."""
+        if self._comm is not None:
+            self._comm.patience(seconds)
 
     def put(self, data: Array, tag: int) -> None:
         """Send a message, a row of bytes."""
@@ -103,11 +127,13 @@ class Channel:
         else:
             self.open().broadcast(data)
 
-    def close(self) -> None:
-        """End what is under way."""
+    def interrupt(self) -> None:
+        """End what is under way, for good."""
         self._closed = True
         if self._comm is not None:
             self._comm.interrupt()
-        self.lane.close()
+
+    def close(self) -> None:
+        """Say farewell; nothing may be under way."""
         if self._comm is not None:
             self._comm.close()

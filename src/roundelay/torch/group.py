@@ -15,7 +15,7 @@ from ..errors import RoundelayError
 from . import NAME
 from .collectives import Collectives, here
 from .meeting import Board, world
-from .messages import Messages
+from .post import Post
 from .tensors import only
 from .work import Finished
 
@@ -44,7 +44,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         self._name = self._description = ""
         seconds = options.timeout.total_seconds()
         self.comm = _communicator(options, seconds)
-        self._messages = Messages(self.comm, options.store, options.group_id, seconds)
+        self._post = Post(self.comm, options.store, options.group_id, seconds)
         atexit.register(self.shutdown)
 
     # Messages between two ranks.
@@ -52,18 +52,18 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
     @here
     def send(self, tensors: Sequence[torch.Tensor], dst: int, tag: int) -> Finished:
         """Send a tensor to a rank of the group."""
-        return self._under_way(self._messages.send(only(tensors), dst, tag))
+        return self._under_way(self._post.send(only(tensors), dst, tag))
 
     @here
     def recv(self, tensors: Sequence[torch.Tensor], src: int, tag: int) -> Finished:
         """Receive a tensor from a rank of the group."""
-        return self._under_way(self._messages.receive(only(tensors), [src], tag))
+        return self._under_way(self._post.receive(only(tensors), [src], tag))
 
     @here
     def recv_anysource(self, tensors: Sequence[torch.Tensor], tag: int) -> Finished:
         """Receive a tensor from whichever rank sends one first."""
         sources = [r for r in range(self.comm.ranks) if r != self.comm.rank]
-        return self._under_way(self._messages.receive(only(tensors), sources, tag))
+        return self._under_way(self._post.receive(only(tensors), sources, tag))
 
     def monitored_barrier(
         self, timeout: timedelta | None = None, wait_all_ranks: bool = False
@@ -152,10 +152,10 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         if isinstance(self.comm, _Gone):
             return
         atexit.unregister(self.shutdown)
-        self._messages.close()
+        self._post.close()
         self.comm.close()
         # torch may keep this object until the process ends; what is native must go before.
-        self.comm = self._messages = cast(Any, _Gone())
+        self.comm = self._post = cast(Any, _Gone())
 
     def abort(self) -> None:
         """Ends a call under way in another thread, and shuts down."""

@@ -7,21 +7,58 @@ nobody waits for is kept. A receive from any rank waits at all of them, and so o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from threading import Lock
-from typing import Any
 
 import numpy as np
-import torch
 
 from ..arrays import Array
-from ..communicator import Communicator
 from ..errors import RoundelayError
-from ..run.handles import Handle
-from .channels import Channel
-from .tensors import memory
-from .work import Finished, Pending, Receiving
+from .channels import Channel, Lane
+
+
+class Outgoing:
+    """What goes to one rank."""
+
+    def __init__(self, channel: Channel, timeout: float) -> None:
+        """Through a channel; `timeout` is how many seconds who waits will wait."""
+        self._channel, self._timeout = channel, timeout
+        self._jobs: deque[tuple[Array, int, Future[None]]] = deque()
+        self._lane = Lane(f"roundelay-{channel.name}", self._work)
+
+    def send(self, data: Array, tag: int) -> Future[None]:
+        """Send a row of bytes; ended when it may be changed again."""
+        done: Future[None] = Future()
+        self._jobs.append((data, tag, done))
+        self._lane.wake()
+        return done
+
+    def help(self) -> None:
+        """Send what waits to be sent, in the thread of the caller."""
+        self._channel.patience(self._timeout)
+        self._lane.instead(self._work)
+        self._channel.patience(math.inf)
+
+    def _work(self) -> None:
+        while self._jobs:
+            data, tag, done = self._jobs.popleft()
+            try:
+                self._channel.put(data, tag)
+            except BaseException as error:
+                done.set_exception(error)
+                if not isinstance(error, Exception):
+                    raise
+            else:
+                done.set_result(None)
+
+    def close(self) -> None:
+        """End what is under way."""
+        self._channel.interrupt()
+        self._lane.close()
+        self._channel.close()
 
 
 class Receive:
@@ -62,19 +99,20 @@ class Receive:
 class Incoming:
     """What comes from one rank: messages that nobody waits for yet, and receives that wait."""
 
-    def __init__(self, source: int, channel: Channel | None, lock: Lock) -> None:
+    def __init__(self, source: int, channel: Channel | None, lock: Lock, timeout: float) -> None:
         """From a rank.
 
         Args:
             source: the rank.
             channel: from there; None for what this rank sends itself.
             lock: of all receives of the group.
+            timeout: seconds that who waits will wait.
         """
-        self.source, self.channel, self._lock = source, channel, lock
+        self.source, self._channel, self._lock, self._timeout = source, channel, lock, timeout
         self._waiting: list[Receive] = []
         self._kept: list[tuple[int, Array]] = []
-        self._reading = False
         self._error: BaseException | None = None
+        self._lane = Lane(f"roundelay-{channel.name}", self._work) if channel else None
 
     def post(self, receive: Receive) -> BaseException | None:
         """Have it wait here, or give it a message that is here already; why not, if it cannot."""
@@ -82,21 +120,18 @@ class Incoming:
             if receive.claimed:
                 return None
             at = next((i for i, kept in enumerate(self._kept) if kept[0] == receive.tag), None)
-            start = False
             if at is not None:
-                _leave(receive)
+                self._leave(receive)
             elif self._error is not None:
                 return self._error
             else:
                 self._waiting.append(receive)
                 receive.places.append(self)
-                start = self.channel is not None and not self._reading
-                self._reading = self._reading or start
             kept = None if at is None else self._kept.pop(at)
         if kept is not None:
             receive.fill(kept[1], self.source)
-        elif start and self.channel is not None:
-            self.channel.lane.do(self._read)
+        elif self._lane is not None:
+            self._lane.wake()
         return None
 
     def deliver(self, tag: int, data: Array, receive: Receive | None = None) -> None:
@@ -108,23 +143,30 @@ class Incoming:
         if receive is not None:
             receive.fill(data, self.source)
 
-    def _claim(self, tag: int) -> Receive | None:
-        receive = next((r for r in self._waiting if r.tag == tag), None)
-        if receive is not None:
-            _leave(receive)
-        return receive
+    def help(self, receive: Receive) -> None:
+        """Take messages until that of the receive has come, in the thread of the caller."""
+        if self._channel is None or self._lane is None:
+            return
+        self._channel.patience(self._timeout)
+        self._lane.instead(lambda: self._take(lambda: not receive.ended.done()))
+        self._channel.patience(math.inf)
+        if self._wanted():
+            self._lane.wake()
 
-    def _read(self) -> None:
-        """Take messages as long as receives wait."""
-        assert self.channel is not None
+    def _work(self) -> None:
+        self._take(self._wanted)
+
+    def _take(self, wanted: Callable[[], bool]) -> None:
+        """Take messages as long as they are wanted."""
+        assert self._channel is not None
         try:
-            while self._wanted():
-                tag, size = self.channel.head()
+            while wanted():
+                tag, size = self._channel.head()
                 with self._lock:
                     receive = self._claim(tag)
                 data = np.empty(size, np.uint8) if receive is None else receive.room(size)
                 try:
-                    self.channel.take(data)
+                    self._channel.take(data)
                 except BaseException as error:
                     if receive is not None:
                         receive.ended.set_exception(error)
@@ -132,16 +174,28 @@ class Incoming:
                 self.deliver(tag, data, receive)
         except BaseException as error:
             self._fail(error)
+            if not isinstance(error, Exception):
+                raise
 
     def _wanted(self) -> bool:
-        with self._lock:
-            self._reading = bool(self._waiting)
-            return self._reading
+        return bool(self._waiting)
+
+    def _claim(self, tag: int) -> Receive | None:
+        receive = next((r for r in self._waiting if r.tag == tag), None)
+        if receive is not None:
+            self._leave(receive)
+        return receive
+
+    def _leave(self, receive: Receive) -> None:
+        """Its message has been found; with the lock held."""
+        receive.claimed = True
+        for place in receive.places:
+            place._waiting.remove(receive)
 
     def _fail(self, error: BaseException) -> None:
         """Nothing more will come from here; a receive that waits elsewhere as well goes on."""
         with self._lock:
-            self._error, self._reading = error, False
+            self._error = error
             lost = [r for r in self._waiting if r.places == [self]]
             for receive in self._waiting:
                 receive.places.remove(self)
@@ -149,78 +203,9 @@ class Incoming:
         for receive in lost:
             receive.ended.set_exception(error)
 
-
-def _leave(receive: Receive) -> None:
-    """Its message has been found; with the lock held."""
-    receive.claimed = True
-    for place in receive.places:
-        place._waiting.remove(receive)
-
-
-class Messages:
-    """All messages of a process group's rank."""
-
-    def __init__(self, comm: Communicator, store: Any, name: str, timeout: float) -> None:
-        """Of a communicator.
-
-        Args:
-            comm: the group's.
-            store: of the group alone.
-            name: of the group.
-            timeout: seconds that a wait may take.
-        """
-        self._comm, self._store, self._name, self._timeout = comm, store, name, timeout
-        self._lock = Lock()
-        self._outgoing: dict[int, Channel] = {}
-        self._incoming: dict[int, Incoming] = {}
-
-    def send(self, tensor: torch.Tensor, target: int, tag: int) -> Finished:
-        """Send a tensor; ended when it may be changed again."""
-        self._check(target)
-        data = np.ascontiguousarray(memory(tensor)[0]).reshape(-1).view(np.uint8)
-        if target == self._comm.rank:
-            self._from(target).deliver(tag, data.copy())
-            return Finished([tensor])
-        if target not in self._outgoing:
-            self._outgoing[target] = self._channel(self._comm.rank, target)
-        channel = self._outgoing[target]
-        done = channel.lane.do(lambda: channel.put(data, tag))
-        return Pending(Handle(done, _nothing), [tensor], self._timeout)
-
-    def receive(self, tensor: torch.Tensor, sources: Sequence[int], tag: int) -> Finished:
-        """Receive a tensor from the first of some ranks that sends one."""
-        receive = Receive(memory(tensor)[0], tag)
-        errors = []
-        for source in sources:
-            self._check(source)
-            errors.append(self._from(source).post(receive))
-        if None not in errors:
-            receive.ended.set_exception(errors[0] or RoundelayError("there is no other rank"))
-        return Receiving(Handle(receive.ended, _nothing), [tensor], self._timeout)
-
-    def _from(self, source: int) -> Incoming:
-        if source not in self._incoming:
-            mine = source == self._comm.rank
-            channel = None if mine else self._channel(source, self._comm.rank)
-            self._incoming[source] = Incoming(source, channel, self._lock)
-        return self._incoming[source]
-
-    def _channel(self, source: int, target: int) -> Channel:
-        return Channel(self._comm, self._store, self._name, source, target, self._timeout)
-
-    def _check(self, rank: int) -> None:
-        if not 0 <= rank < self._comm.ranks:
-            raise RoundelayError(
-                f"a message with rank {rank}; expected a rank of the group, 0 to "
-                f"{self._comm.ranks - 1}"
-            )
-
     def close(self) -> None:
         """End what is under way."""
-        incoming = [i.channel for i in self._incoming.values() if i.channel is not None]
-        for channel in [*self._outgoing.values(), *incoming]:
-            channel.close()
-
-
-def _nothing() -> None:
-    """A message under way ends with the process: there is nothing to interrupt."""
+        if self._channel is not None and self._lane is not None:
+            self._channel.interrupt()
+            self._lane.close()
+            self._channel.close()

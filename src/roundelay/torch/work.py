@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
 
@@ -74,15 +75,24 @@ class Pending(Finished):
         handle: of the call.
         tensors: what it sets.
         timeout: seconds that `wait` takes at most where it is not told.
+        help: brings the call forward, in the thread that waits for it; may take that long.
     """
 
-    def __init__(self, handle: Handle, tensors: Any, timeout: float | None = None) -> None:
+    def __init__(
+        self, handle: Handle, tensors: Any, timeout: float | None = None,
+        help: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(tensors)
-        self._handle, self._timeout = handle, timeout
+        self._handle, self._timeout, self._help = handle, timeout, help
 
     def wait(self, timeout: timedelta = FOREVER) -> bool:
         """See the class; `TooLate` leaves the call under way."""
-        self._handle.wait(timeout.total_seconds() if timeout > FOREVER else self._timeout)
+        if timeout > FOREVER:
+            self._handle.wait(timeout.total_seconds())
+            return True
+        if self._help is not None and not self._handle.done():
+            self._help()
+        self._handle.wait(self._timeout)
         return True
 
     def is_completed(self) -> bool:
