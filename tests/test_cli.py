@@ -73,6 +73,19 @@ def test_demo_goes_on_without_the_native_core(capsys, monkeypatch):
                             "error": value["run"]["error"]}  # fmt: skip
 
 
+def test_every_help_without_the_native_core():
+    """The pages are made from a source tree, which has none."""
+    program = (
+        "import sys; sys.modules['roundelay._native'] = None\n"
+        "from roundelay.cli import run\n"
+        "from roundelay.cli.base import COMMANDS\n"
+        "assert len(COMMANDS) > 10\n"
+        "for name in COMMANDS: assert run([name, '--help']) == 0, name\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
 def test_demo_fails_where_a_result_is_wrong(capsys, monkeypatch):
     def wrong(collective, algorithms, *_):
         for name in algorithms:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -22,12 +22,14 @@ from ..bench.controller import short_folder
 from ..bench.job import Command, Job
 from ..bench.machine import available_bytes, cache_bytes, cores, machine
 from ..bench.ours import environment
-from ..communicator import Communicator
 from ..errors import NotBuilt, RoundelayError
 from ..run.launch import rank_environments
 from .clusters import as_cluster
 from .figures import Measured, Probed, middle, per_byte, rates, times
 from .measures import Measures
+
+if TYPE_CHECKING:
+    from ..communicator import Communicator
 
 __all__ = ["Measured", "Probed", "as_cluster", "probe_here", "probe_job"]
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from time import perf_counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ..arrays import Array
-from ..communicator import Communicator
 from ..errors import RoundelayError
+
+if TYPE_CHECKING:
+    from ..communicator import Communicator
 
 SMALL: Final = 8
 """Bytes of a message that is all latency."""
