@@ -23,6 +23,7 @@ from typing import Any, Self
 import numpy as np
 
 from .arrays import Array
+from .calls import ALL_GATHER, Calls, How
 from .errors import RoundelayError
 from .planner import Planner
 from .recorder import EVENTS, LastCall, Recorder
@@ -33,16 +34,8 @@ from .run.group import Exchange, Group
 from .run.handles import Handle, Worker
 from .run.pool import Pool
 from .run.session import Session, join
-from .schedule import Schedule
 from .selection import Table
 from .tracing import Trace
-
-How = str | Schedule
-"""An algorithm: "auto", a name, or a schedule of one's own."""
-
-ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER, GATHER, SCATTER, ALL_TO_ALL, BARRIER = (
-    range(len(COLLECTIVES))
-)
 
 
 def init(
@@ -63,9 +56,7 @@ def init(
     Raises:
         RoundelayError: ranks are missing, or the environment contradicts itself.
     """
-    if not 0 < timeout < inf:
-        raise RoundelayError(f"timeout = {timeout!r}; expected seconds, more than 0")
-    session = join(job, timeout)
+    session = join(job, _seconds(timeout))
     try:
         return Communicator(
             session.exchange, session, range(session.ranks), session.rank, "w", timeout, fixed_order
@@ -75,7 +66,7 @@ def init(
         raise
 
 
-class Communicator:
+class Communicator(Calls):
     """Ranks that exchange data. Every rank makes the same calls, in the same order.
 
     Arrays may be NumPy's, torch's on the CPU, or anything with DLPack or a buffer; what is not
@@ -121,8 +112,8 @@ class Communicator:
             exchange, session, self._members, rank, range(self.ranks), tag, COLLECTIVES, arena
         )
         self._endpoint = self._group.endpoints[rank]
-        self._endpoint.patience(timeout)
-        self._call: Callable[..., bool] = self._endpoint.call
+        self.patience(timeout)
+        self._call = self._endpoint.call
         table = Table.load(os.environ.get("ROUNDELAY_TABLE"))
         self._planner = Planner(rank, self.nodes, self._group, self._grow, table, fixed_order)
         self._recorder = Recorder(rank, self.nodes, self._planner.notes)
@@ -135,131 +126,6 @@ class Communicator:
         self._pool = Pool(self._endpoint)
         self._closed = False
         _OPEN.add(self)
-
-    # The collectives. The first line of each is the short way, for calls made before.
-
-    def all_reduce(self, x: Any, out: Any = None, op: str = "sum", *, algorithm: How = "auto",
-                   async_op: bool = False, dtype: str | None = None,
-                   scale: Any = None) -> Any:  # fmt: skip
-        """Every rank gets the reduction of all ranks' `x`.
-
-        Args:
-            x: equal shapes on all ranks; overwritten when there is no `out`.
-            out: the result, as long as `x`.
-            op: sum, product, min, max, avg, band, bor, bxor, or premul_sum.
-            scale: the factor of each contribution, for premul_sum.
-            algorithm: see the class.
-            async_op: see the class.
-            dtype: see the class.
-        """
-        y = x if out is None else out
-        if not async_op and self._call(ALL_REDUCE, x, y, op, algorithm, dtype, 0):
-            return y
-        return self._do(ALL_REDUCE, x, y, op, 0, algorithm, async_op, dtype, scale)
-
-    def reduce(self, x: Any, out: Any = None, op: str = "sum", root: int = 0, *,
-               algorithm: How = "auto", async_op: bool = False, dtype: str | None = None,
-               scale: Any = None) -> Any:  # fmt: skip
-        """The root gets the reduction of all ranks' `x`; on other ranks `out` is left alone."""
-        y = x if out is None else out
-        if not async_op and self._call(REDUCE, x, y, op, algorithm, dtype, root):
-            return y
-        return self._do(REDUCE, x, y, op, root, algorithm, async_op, dtype, scale)
-
-    def broadcast(self, x: Any, out: Any = None, root: int = 0, *, algorithm: How = "auto",
-                  async_op: bool = False, dtype: str | None = None) -> Any:  # fmt: skip
-        """Every rank gets the root's `x`, in `x` or in `out`."""
-        y = x if out is None else out
-        if not async_op and self._call(BROADCAST, x, y, None, algorithm, dtype, root):
-            return y
-        return self._do(BROADCAST, x, y, None, root, algorithm, async_op, dtype)
-
-    def all_gather(self, x: Any, out: Any = None, *, counts: Sequence[int] | None = None,
-                   algorithm: How = "auto", async_op: bool = False,
-                   dtype: str | None = None) -> Any:  # fmt: skip
-        """Every rank gets all ranks' `x`, one after another.
-
-        Args:
-            x: the rank's piece; in place where it is this piece of `out`.
-            out: as long as all pieces together.
-            counts: elements of each rank's piece, where they differ.
-            algorithm: see the class.
-            async_op: see the class.
-            dtype: see the class.
-        """
-        short = out is not None and not async_op and counts is None
-        if short and self._call(ALL_GATHER, x, out, None, algorithm, dtype, 0):
-            return out
-        return self._do(ALL_GATHER, x, out, None, 0, algorithm, async_op, dtype, counts=counts)
-
-    def reduce_scatter(self, x: Any, out: Any = None, op: str = "sum", *,
-                       counts: Sequence[int] | None = None, algorithm: How = "auto",
-                       async_op: bool = False, dtype: str | None = None,
-                       scale: Any = None) -> Any:  # fmt: skip
-        """Every rank gets its piece of the reduction of all ranks' `x`.
-
-        Args:
-            x: all pieces, one after another.
-            out: one piece; in place where it is this piece of `x`.
-            op: see `all_reduce`.
-            counts: elements of each rank's piece, where they differ.
-            algorithm: see the class.
-            async_op: see the class.
-            dtype: see the class.
-            scale: see `all_reduce`.
-        """
-        short = out is not None and not async_op and counts is None
-        if short and self._call(REDUCE_SCATTER, x, out, op, algorithm, dtype, 0):
-            return out
-        return self._do(REDUCE_SCATTER, x, out, op, 0, algorithm, async_op, dtype, scale, counts)
-
-    def gather(self, x: Any, out: Any = None, root: int = 0, *,
-               counts: Sequence[int] | None = None, algorithm: How = "auto",
-               async_op: bool = False, dtype: str | None = None) -> Any:  # fmt: skip
-        """The root gets all ranks' `x`, one after another; the others get None."""
-        short = not async_op and counts is None and (out is not None or self.rank != root)
-        if short and self._call(GATHER, x, out, None, algorithm, dtype, root):
-            return out
-        return self._do(GATHER, x, out, None, root, algorithm, async_op, dtype, counts=counts)
-
-    def scatter(self, x: Any, out: Any = None, root: int = 0, *,
-                counts: Sequence[int] | None = None, algorithm: How = "auto",
-                async_op: bool = False, dtype: str | None = None) -> Any:  # fmt: skip
-        """Every rank gets its piece of the root's `x`.
-
-        Ranks other than the root give `out`, for their `x` may be None.
-        """
-        short = out is not None and not async_op and counts is None
-        if short and self._call(SCATTER, x, out, None, algorithm, dtype, root):
-            return out
-        return self._do(SCATTER, x, out, None, root, algorithm, async_op, dtype, counts=counts)
-
-    def all_to_all(self, x: Any, out: Any = None, *, send_counts: Sequence[int] | None = None,
-                   receive_counts: Sequence[int] | None = None, algorithm: How = "auto",
-                   async_op: bool = False, dtype: str | None = None) -> Any:  # fmt: skip
-        """Every rank sends its piece r to rank r, and gets one from every rank, in rank order.
-
-        Args:
-            x: the pieces to send, one after another.
-            out: the pieces received; may be `x`.
-            send_counts: elements of each piece to send, where they differ.
-            receive_counts: elements of each piece received.
-            algorithm: see the class.
-            async_op: see the class.
-            dtype: see the class.
-        """
-        short = out is not None and not async_op and send_counts is None and receive_counts is None
-        if short and self._call(ALL_TO_ALL, x, out, None, algorithm, dtype, 0):
-            return out
-        plain = send_counts is None and receive_counts is None
-        counts = None if plain else (send_counts, receive_counts)
-        return self._do(ALL_TO_ALL, x, out, None, 0, algorithm, async_op, dtype, counts=counts)
-
-    def barrier(self, *, algorithm: How = "auto", async_op: bool = False) -> Any:
-        """Returns when all ranks have come."""
-        if not async_op and self._call(BARRIER, _NOTHING, _NOTHING, None, algorithm, None, 0):
-            return None
-        return self._do(BARRIER, _NOTHING, _NOTHING, None, 0, algorithm, async_op, None)
 
     def _do(
         self,
@@ -274,7 +140,6 @@ class Communicator:
         scale: Any = None,
         counts: Any = None,
     ) -> Any:
-        """A call for the first time, or one that takes more than the engine."""
         self._usable()
         request = Request(collective, x, out, op, root, algorithm, dtype, scale, counts)
         if not async_op:
@@ -410,7 +275,7 @@ class Communicator:
 
     def patience(self, seconds: float) -> None:
         """How long calls may wait for other ranks from now on; at first the `timeout` of `init`."""
-        self._endpoint.patience(seconds)
+        self._endpoint.patience(_seconds(seconds))
 
     def interrupt(self) -> None:
         """Ends, with `Interrupted`, the call that another thread is waiting in."""
@@ -470,12 +335,17 @@ class Communicator:
         return f"<Communicator: rank {self.rank} of {self.ranks}, {nodes}>"
 
 
+def _seconds(timeout: float) -> float:
+    if not 0 < timeout < inf:
+        raise RoundelayError(f"timeout = {timeout!r}; expected seconds, more than 0")
+    return timeout
+
+
 def _never(*_: Any) -> bool:
     """No short way: a worker thread does the calls in order, or the communicator is closed."""
     return False
 
 
-_NOTHING = np.empty(0, np.uint8)
 _OPEN: weakref.WeakSet[Communicator] = weakref.WeakSet()
 
 
