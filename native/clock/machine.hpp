@@ -54,14 +54,13 @@ class Machine {
         Time lag;
         std::int64_t times;
     };
-    // Steps after which a pattern that comes again is looked for no longer: a ring that crosses the
-    // border of a group of nodes has the period of its ranks.
-    static constexpr std::int64_t kLongest = 4096;
-
     // Messages first .. last - 1 of a round are under way.
     struct Active {
         std::size_t first, last;
     };
+    // Steps after which a pattern that comes again is looked for no longer: a ring that crosses the
+    // border of a group of nodes has the period of its ranks.
+    static constexpr std::int64_t kLongest = 4096;
 
     static std::size_t at(std::int64_t number) { return static_cast<std::size_t>(number); }
     Ends& ends(std::int64_t round, std::int64_t side) { return rounds_[at(round)][at(side)]; }
@@ -283,7 +282,7 @@ class Machine {
             free_[m] = begin[m - first] + busy;
             end_[m] = begin[m - first] + costs.whole[offset_ + m];
         }
-        raise_latest(r, active[r]);
+        note(r, active[r], 0);  // the step matters only by piece
         return true;
     }
 
@@ -315,17 +314,6 @@ class Machine {
         return true;
     }
 
-    void raise_latest(std::size_t r, Active active) {
-        for (int side = 0; side < 2; ++side) {
-            Ends& own = ends(phase_->first + static_cast<std::int64_t>(r), side);
-            if (!own.asked) continue;
-            const auto& rank = side == 0 ? phase_->src : phase_->dst;
-            for (std::size_t m = active.first; m < active.last; ++m) {
-                raise(own.latest[at(rank[m])], end_[m]);
-            }
-        }
-    }
-
     // Whether all has moved on by one and the same time since the step that was seen. Then it does
     // so again and again, for each moment is a maximum of others plus constants.
     bool moved_alike(const std::vector<Active>& active) const {
@@ -347,7 +335,7 @@ class Machine {
                 end_[m] += by;
                 free_[m] += by;
             }
-            raise_latest(r, active[r]);
+            note(r, active[r], 0);
         }
     }
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .phases import Phase, Phases
+from .phases import Phases
 
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
@@ -81,14 +81,10 @@ class _Graph:
 
     def __init__(self, phases: Phases, columns: Iterable[npt.NDArray[Any]]) -> None:
         self.participants = phases.participants
-        parts = phases.phases
-        self.src, self.dst = (
-            np.concatenate([getattr(p, side) for p in parts] or [np.empty(0, np.int64)])
-            for side in ("src", "dst")
-        )
-        rounds = [p.first + p.round for p in parts]
+        self.src, self.dst = phases.column("src"), phases.column("dst")
+        names = ("number", "start", "chunks", "added")
         own = np.zeros(len(self.src), np.uint64)
-        for column in (*_joined(parts, rounds), *columns):
+        for column in (*map(phases.column, names), *columns):
             if len(column) and (column == column[0]).all():
                 continue  # parts nothing
             own = _mixed(own ^ np.ascontiguousarray(column, np.float64).view(np.uint64))
@@ -121,15 +117,6 @@ class _Graph:
         place = np.empty(len(first), np.int64)
         place[np.argsort(first)] = np.arange(len(first))
         return participants.astype(np.int64), np.sort(first).astype(np.int64), place[of]
-
-
-def _joined(parts: Iterable[Phase], rounds: list[Ints]) -> list[Ints]:
-    if not rounds:
-        return []
-    names = ("start", "chunks", "added")
-    return [np.concatenate(rounds)] + [
-        np.concatenate([getattr(p, name) for p in parts]) for name in names
-    ]
 
 
 def _sums(values: Hashes, ends: Ints, order: Ints, count: int) -> Hashes:

@@ -35,7 +35,6 @@ class Phase:
     Attributes:
         first: number of its round 0 among all rounds, in the order in which they begin.
         times: [round], repetitions.
-        begin: [round], step of the phase at which it begins.
         src, dst: [message], participants.
         round: [message], counted in the phase.
         start: [message], first step, counted from the phase's begin.
@@ -47,7 +46,6 @@ class Phase:
 
     first: int
     times: Numbers
-    begin: Numbers
     src: Numbers
     dst: Numbers
     round: Numbers
@@ -66,14 +64,14 @@ class Phase:
         return self.times[self.round]
 
     @property
+    def number(self) -> Numbers:
+        """[message], its round among all."""
+        return self.first + self.round
+
+    @property
     def by_piece(self) -> bool:
         """Whether a round hands on piece by piece what another of the phase brings."""
         return any(_by_piece(w, int(self.times[w.other])) for w in self.waits)
-
-    @property
-    def steps(self) -> int:
-        """Steps from its first message to its last."""
-        return int((self.start + self.repeated).max(initial=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +89,18 @@ class Phases:
     rounds: int
     phases: tuple[Phase, ...]
     participants: int
+
+    def column(self, name: str) -> Numbers:
+        """[message], what `Phase` calls so, of one phase after the other."""
+        if name not in self._columns:
+            self._columns[name] = np.concatenate(
+                [np.empty(0, np.int64), *(getattr(p, name) for p in self.phases)]
+            )
+        return self._columns[name]
+
+    @cached_property
+    def _columns(self) -> dict[str, Numbers]:
+        return {}
 
 
 def phases(schedule: Schedule) -> Phases:
@@ -199,7 +209,6 @@ def _phase(rounds: list[_Messages], first: int, last: int, found: list[RoundWait
     return Phase(
         first,
         np.array([r.times for r in inside], np.int64),
-        begin,
         joined("src"),
         joined("dst"),
         number,

@@ -68,19 +68,8 @@ class Roads:
     @cached_property
     def paths(self) -> Path:
         """The ways of all messages, those of one phase after those of another."""
-        ends = (self.positions[self.column(side)] for side in ("src", "dst"))
+        ends = (self.positions[self.phases.column(side)] for side in ("src", "dst"))
         return self.cluster.path(*ends)
-
-    def column(self, name: str) -> Ints:
-        """[message] `name` of the phases: chunks, added, repeated, src or dst."""
-        if name not in self._columns:
-            parts = [getattr(p, name) for p in self.phases.phases]
-            self._columns[name] = np.concatenate(parts) if parts else np.empty(0, np.int64)
-        return self._columns[name]
-
-    @cached_property
-    def _columns(self) -> dict[str, Ints]:
-        return {}
 
     @cached_property
     def lines(self) -> Floats:
@@ -119,7 +108,7 @@ class Roads:
         sets = np.concatenate(numbers) if numbers else np.empty(0, np.int64)
         most = np.ones(len(sets), np.int64)
         for side in ("src", "dst"):
-            at = self.column(side)
+            at = self.phases.column(side)
             key = sets * n + at
             if last * n > 8 * len(key):
                 key = np.unique(key, return_inverse=True)[1]
@@ -139,7 +128,7 @@ class Roads:
 
     @property
     def _to_helpers(self) -> npt.NDArray[np.bool_]:
-        ends = np.maximum(self.column("src"), self.column("dst"))
+        ends = np.maximum(self.phases.column("src"), self.phases.column("dst"))
         return np.asarray(ends >= self.phases.schedule.ranks)
 
     @cached_property
@@ -189,7 +178,7 @@ class Roads:
         share = np.array([protocol.efficiency.get(medium, np.nan) for medium in MEDIA])
         carried = self._carried
         if self.helped.any():
-            carried = self._load(self.column("chunks") * self.column("repeated")
+            carried = self._load(self.phases.column("chunks") * self.phases.column("repeated")
                                  / self._by_switch(protocol))  # fmt: skip
         if not carried.any():
             return -1, 0.0
@@ -201,7 +190,9 @@ class Roads:
     @cached_property
     def _carried(self) -> Floats:
         """[link] chunks that go over it."""
-        return self._load((self.column("chunks") * self.column("repeated")).astype(float))
+        return self._load(
+            (self.phases.column("chunks") * self.phases.column("repeated")).astype(float)
+        )
 
     def _load(self, carried: Floats) -> Floats:
         links = np.asarray(self.paths.links)
@@ -295,4 +286,4 @@ def slowed(roads: Roads, ranks: Sequence[tuple[int, float]]) -> Floats:
     factor = np.ones(roads.phases.participants)
     for rank, times in ranks:
         factor[rank] = times
-    return np.maximum(factor[roads.column("src")], factor[roads.column("dst")])
+    return np.maximum(factor[roads.phases.column("src")], factor[roads.phases.column("dst")])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +16,6 @@ from .recurrence import Costs
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-
-_NONE: Final = np.empty(0, np.int64)
 
 
 class Way:
@@ -47,8 +44,7 @@ class Way:
             return Kinds.all_different(roads.phases)
         line, paths = roads.line_rates, roads.paths
         columns = (line.alone, line.shared, roads.medium, paths.latency, paths.between,
-                   roads.helped,
-            roads.fan, self._slower)  # fmt: skip
+                   roads.helped, roads.fan, self._slower)  # fmt: skip
         cluster = roads.cluster
         levels = [level.nodes * cluster.cards for level in cluster.levels]
         distances = [d for d in (cluster.cards, *levels) if d < roads.phases.schedule.ranks]
@@ -64,8 +60,8 @@ class Way:
         """What messages of each kind carry."""
         some, roads = self.kinds.messages, self.roads
         return Loads(
-            roads.column("chunks")[some].astype(float),
-            roads.column("added")[some].astype(float),
+            roads.phases.column("chunks")[some].astype(float),
+            roads.phases.column("added")[some].astype(float),
             roads.paths.between[some],
             roads.paths.latency[some],
             roads.fan[some],
@@ -106,13 +102,12 @@ class Way:
         """
         price = self.price(protocol, chunk, alone=True, adding=False)
         phases, (at_src, at_dst) = self.kinds.phases, self._messages_at
-        each = price.busy * np.concatenate([p.repeated for p in phases.phases] or [_NONE])
+        each = price.busy * phases.column("repeated")
         most = 0.0
         for side, often in (("src", at_src), ("dst", at_dst)):
-            at = np.concatenate([getattr(p, side) for p in phases.phases] or [_NONE])
             for network in (False, True):
                 own = np.where(self.loads.between == network, each * often, 0.0)
-                sums = np.bincount(at, own, phases.participants)
+                sums = np.bincount(phases.column(side), own, phases.participants)
                 most = max(most, float(sums[self._kinds_of_ranks].max()))
         return most / PS
 
@@ -126,7 +121,5 @@ class Way:
         """[kind of message], how many a participant at either end has."""
         messages = np.bincount(self.kinds.of, minlength=len(self.kinds.messages))
         participants = np.bincount(self.kinds.participants)
-        phases = self.kinds.phases.phases
-        src, dst = (np.concatenate([getattr(p, side) for p in phases] or [_NONE])
-                    for side in ("src", "dst"))  # fmt: skip
-        return messages / participants[src], messages / participants[dst]
+        src, dst = (participants[self.kinds.phases.column(side)] for side in ("src", "dst"))
+        return messages / src, messages / dst
