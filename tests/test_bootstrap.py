@@ -622,16 +622,15 @@ def test_connections_that_cannot_be():
         said = connect_error(sessions[2], [0, 1], "x", 1, 0.3)
         assert "ranks 0, 1 have not connected for 'x' within 0.3 s" in said
         assert f"rank 0 is at 127.0.0.1:{sessions[0].members[0].port}" in said
-        said = connect_error(sessions[0], [1], "x", 1, 0.3)
-        assert "rank 1 has not connected" in said
+        said = connect_error(sessions[1], [0], "x", 1, 0.3)
+        assert "rank 0 has not connected" in said
 
 
 def test_a_peer_that_has_gone_is_refused_at_once():
     with joined(jobs(3)) as sessions:
         sessions[2].close()
-        member = sessions[2].members[2]
         said = connect_error(sessions[1], [2], "x", 1, 60.0)
-        assert f"rank 2 at 127.0.0.1:{member.port} cannot be reached" in said
+        assert "rank 2 (process" in said or "rank 2 at 127.0.0.1" in said  # whichever is noticed
     with joined(jobs(3)) as sessions, ThreadPoolExecutor(2) as pool:
         waiting = pool.submit(connect_error, sessions[2], [1], "x", 1, 60.0)
         watching = pool.submit(outcome, sessions[0].exchange, b"")

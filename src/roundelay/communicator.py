@@ -23,17 +23,17 @@ from typing import Any, Self
 import numpy as np
 
 from .arrays import Array
-from .calls import ALL_GATHER, Calls, How
+from .calls import ALL_GATHER, How
 from .errors import RoundelayError
+from .membership import JOB, Membership, job_tag
 from .planner import Planner
 from .recorder import EVENTS, LastCall, Recorder
 from .requests import COLLECTIVES, Request
-from .run.among import Among
 from .run.environment import Job
 from .run.group import Exchange, Group
 from .run.handles import Handle, Worker
 from .run.pool import Pool
-from .run.session import Session, join
+from .run.session import Session, accept, join
 from .selection import Table
 from .tracing import Trace
 
@@ -44,7 +44,8 @@ def init(
     """The communicator of all ranks of this job.
 
     The job is found by the usual variables: those of `roundelay launch`, torchrun, Slurm, Open
-    MPI or PMI; without any, this process is a job of its own.
+    MPI or PMI; without any, this process is a job of its own. With ROUNDELAY_INVITATION, it is a
+    job that goes on already, whose ranks call `grow`.
 
     Args:
         timeout: seconds after which it is an error that ranks have not come, or that an exchange
@@ -56,23 +57,25 @@ def init(
     Raises:
         RoundelayError: ranks are missing, or the environment contradicts itself.
     """
-    session = join(job, _seconds(timeout))
+    invitation = None if job else os.environ.get("ROUNDELAY_INVITATION")
+    session = accept(invitation, _seconds(timeout)) if invitation else join(job, _seconds(timeout))
     try:
         return Communicator(
-            session.exchange, session, range(session.ranks), session.rank, "w", timeout, fixed_order
-        )
+            session.exchange, session, range(session.ranks), session.rank, job_tag(session),
+            timeout, fixed_order,
+        )  # fmt: skip
     except BaseException:
         session.close()
         raise
 
 
-class Communicator(Calls):
+class Communicator(Membership):
     """Ranks that exchange data. Every rank makes the same calls, in the same order.
 
     Arrays may be NumPy's, torch's on the CPU, or anything with DLPack or a buffer; what is not
     contiguous is copied. All methods raise `RoundelayError` for bad input and `ExchangeError`
     (`PeerLost`, `CallsDiffer`, `TooLate`, ...) when the exchange fails; after the latter the
-    communicator cannot be used any more.
+    communicator cannot be used any more, but `shrink` gives one of the ranks that live.
 
     Every collective takes
 
@@ -119,13 +122,17 @@ class Communicator(Calls):
         self._recorder = Recorder(rank, self.nodes, self._planner.notes)
         self._recorder.add(self._group)
         if folder := os.environ.get("ROUNDELAY_TRACE"):
-            self._recorder.keep(Path(folder, f"rank-{session.rank}{tag.removeprefix('w')}.json"))
+            self._recorder.keep(Path(folder, f"rank-{session.rank}{tag.removeprefix(JOB)}.json"))
             weakref.finalize(self, self._recorder.write)
         self._planner.meet()
         self._worker: Worker | None = None
         self._pool = Pool(self._endpoint)
         self._closed = False
         _OPEN.add(self)
+        session.communicators.add(self)
+
+    def _make(self, *args: Any) -> Self:
+        return type(self)(*args)
 
     def _do(
         self,
@@ -217,62 +224,6 @@ class Communicator(Calls):
         self._call = self._endpoint.call
         return do()
 
-    def split(
-        self, color: int, key: int | None = None, *, fixed_order: bool | None = None
-    ) -> Communicator | None:
-        """A communicator of the ranks that give the same color; every rank must call it.
-
-        Args:
-            color: a number from 0 up; less than 0 is for none, and returns None.
-            key: order of ranks in the new communicator; without it, as here.
-            fixed_order: see `init`; without it, as here.
-        """
-        self._usable()
-        key = self.rank if key is None else key
-        for name, number in (("color", color), ("key", key)):
-            if not isinstance(number, int | np.integer) or not -(2**63) <= number < 2**63:
-                raise RoundelayError(f"{name} = {number!r}; expected a whole number of 64 bits")
-        mine = np.array([color, key], np.int64)
-        every = self.all_gather(mine).reshape(self.ranks, 2)
-        self._splits += 1
-        same = [r for r in range(self.ranks) if every[r, 0] == color]
-        same.sort(key=lambda r: (every[r, 1], r))
-        new = None
-        # The others go along, for what a new group tells one another goes through all ranks.
-        exchange = Among(lambda data: self._in_order(lambda: self._exchange(data)), same)
-        if color >= 0:
-            new = Communicator(
-                exchange, self._session, [self._members[r] for r in same],
-                same.index(self.rank), f"{self._tag}.{self._splits}.{color}", self._timeout,
-                self._fixed_order if fixed_order is None else fixed_order,
-            )  # fmt: skip
-        exchange.finish()
-        return new
-
-    def part(
-        self,
-        ranks: Sequence[int],
-        exchange: Exchange,
-        name: str,
-        timeout: float | None = None,
-        arena: int | None = None,
-    ) -> Communicator:
-        """A communicator of some ranks; unlike `split`, only these need to call it.
-
-        Args:
-            ranks: of this communicator, this one among them, in the order of the new one.
-            exchange: all-gathers small bytes among them, in that order, by other means.
-            name: what no other communicator of the job is called at the time.
-            timeout: see `init`; without it, as here.
-            arena: bytes of shared memory for each rank's messages; see `ROUNDELAY_ARENA`.
-        """
-        self._usable()
-        return Communicator(
-            exchange, self._session, [self._members[r] for r in ranks],
-            list(ranks).index(self.rank), f"{self._tag}.{name}",
-            self._timeout if timeout is None else timeout, self._fixed_order, arena,
-        )  # fmt: skip
-
     def patience(self, seconds: float) -> None:
         """How long calls may wait for other ranks from now on; at first the `timeout` of `init`."""
         self._endpoint.patience(_seconds(seconds))
@@ -306,18 +257,29 @@ class Communicator(Calls):
 
     def close(self) -> None:
         """Says farewell. Others that still wait for this rank get an error."""
+        self._leave()
+        own = os.getpid() == self._session.members[self._session.rank].pid
+        if "." not in self._tag and own:
+            self._session.close()
+
+    def _leave(self) -> None:
+        """Close, but for the session."""
         if self._closed:
             return
         self._closed = True
         self._call = _never
         _OPEN.discard(self)
+        self._session.communicators.discard(self)
         if self._worker is not None:
             self._worker.close()
         self._planner.close()
         self._group.close()
         self._recorder.write()
-        if self._tag == "w" and os.getpid() == self._session.members[self._members[self.rank]].pid:
-            self._session.close()
+
+    def abort(self) -> None:
+        """Close at once: a call under way in another thread ends, with `Interrupted`."""
+        self.interrupt()
+        self.close()
 
     def __enter__(self) -> Self:
         return self

@@ -7,14 +7,15 @@ import socket
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ..errors import RoundelayError
-from .door import Door, call
+from .door import Door, call, has_ended, log
 from .links import Links
 from .loop import Loop, pause
 from .members import Member, address_text, ranks_text
+from .room import JOINING, REGROUP, Room
 from .wire import Channel, ClosedError, DroppedError, Hello, connect_handshake
 
 _AGAIN: Final = (errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE, errno.EINTR)
@@ -69,15 +70,21 @@ class Connector:
         sock: socket.socket,
         key: bytes,
         links: Links,
+        room: Room,
+        generation: int,
     ) -> None:
         self._loop = loop
         self._rank = rank
         self._members = members
         self._key = key
         self._links = links
+        self._room, self._generation = room, generation
         self._early: dict[int, deque[tuple[Hello, socket.socket]]] = {}
         self._request: _Request | None = None
         self._door = Door(loop, sock, key, self._admit)
+        later, room.later = room.later, []
+        for hello, channel in later:
+            loop.start(self._admit_later(hello, channel))
 
     def connect(
         self, peers: Iterable[int], purpose: str, count: int, timeout: float, deadline: float
@@ -92,8 +99,8 @@ class Connector:
             for peer in request.sockets:
                 if peer > self._rank:
                     tasks += [self._loop.start(self._dial(request, peer, i)) for i in range(count)]
-            with self._links.listening():
-                self._loop.run(lambda: self._settled(request), deadline)
+            self._links.listen()
+            self._loop.run(lambda: self._settled(request), deadline)
             self._check(request, timeout)
             return _blocking(request)
         except BaseException:
@@ -108,15 +115,43 @@ class Connector:
         """To be called when the loop has stood still; see `Door.refresh`."""
         self._door.refresh()
 
+    def stop(self) -> None:
+        """Takes no more; the socket stays open, and who connects meanwhile waits in its queue."""
+        self._door.stop()
+
     def close(self) -> None:
         """Listens no more, and closes what nobody asked for."""
         self._door.close()
+        self.drop_early()
+
+    def drop_early(self) -> None:
+        """Closes what nobody asked for."""
         for kept in self._early.values():
             for _, sock in kept:
                 sock.close()
         self._early.clear()
 
     async def _admit(self, hello: Hello, channel: Channel) -> None:
+        if hello.purpose in (REGROUP, JOINING):
+            await self._room.admit(hello.purpose, channel)
+            return
+        number, _, purpose = hello.purpose.partition(":")
+        generation = int(number) if number.isdecimal() else -1
+        if generation > self._generation:
+            self._room.later.append((hello, channel))
+        elif generation == self._generation:
+            self._put(replace(hello, purpose=purpose), channel)
+        else:
+            raise DroppedError(f"it asks for {hello.purpose!r}, which is over")
+
+    async def _admit_later(self, hello: Hello, channel: Channel) -> None:
+        try:
+            await self._admit(hello, channel)
+        except DroppedError as error:
+            log.warning("a connection was dropped: %s", error)
+            channel.sock.close()
+
+    def _put(self, hello: Hello, channel: Channel) -> None:
         if hello.target != self._rank or not 0 <= hello.source < self._rank:
             raise DroppedError(f"it is rank {hello.source} and asks for rank {hello.target}")
         if not 0 <= hello.index < hello.count:
@@ -131,7 +166,7 @@ class Connector:
         for peer in request.sockets:
             kept = self._early.pop(peer, deque())
             for hello, sock in kept:
-                if _has_ended(sock):
+                if has_ended(sock):
                     sock.close()
                 elif request.wants(hello):
                     request.put(peer, hello.index, sock)
@@ -165,7 +200,8 @@ class Connector:
 
     async def _dial(self, request: _Request, peer: int, index: int) -> None:
         member = self._members[peer]
-        hello = Hello(self._rank, peer, request.purpose, index, request.count)
+        purpose = f"{self._generation}:{request.purpose}"
+        hello = Hello(self._rank, peer, purpose, index, request.count)
         while True:
             sock = None
             try:
@@ -191,16 +227,6 @@ class Connector:
             f"{reason}; expected it to listen there. Has it ended, or is the network between "
             "closed? ROUNDELAY_INTERFACE chooses the network"
         )
-
-
-def _has_ended(sock: socket.socket) -> bool:
-    """Whether the other end closed it without a word, as a process does that died."""
-    try:
-        return not sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
 
 
 def _blocking(request: _Request) -> dict[int, list[socket.socket]]:

@@ -71,6 +71,16 @@ async def call(host: str, port: int) -> socket.socket:
     return sock
 
 
+def has_ended(sock: socket.socket) -> bool:
+    """Whether the other end closed it without a word, as a process does that died."""
+    try:
+        return not sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
 def _sockaddr(host: str, port: int) -> Any:
     """IPv6 addresses may name a scope, which only getaddrinfo turns into a number."""
     flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
@@ -97,13 +107,17 @@ class Door:
         for task in self._guests:
             task.deadline = time.monotonic() + HANDSHAKE
 
-    def close(self) -> None:
-        """Listens no more, and drops handshakes under way."""
+    def stop(self) -> None:
+        """Takes no more connections, and drops handshakes under way; the socket stays open."""
         self._loop.stop(self._task)
         for task, sock in list(self._guests.items()):
             self._loop.stop(task)
             sock.close()  # a coroutine that has not begun cannot do so
         self._guests.clear()
+
+    def close(self) -> None:
+        """Listens no more."""
+        self.stop()
         self._sock.close()
 
     async def _open(self) -> None:

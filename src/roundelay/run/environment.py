@@ -33,6 +33,7 @@ class Job:
         source: the launcher, for messages.
         own_port: whether the port is Roundelay's. Where it is another's, as MASTER_PORT is
             torch's, rank 0 listens at one of the 16 ports after it.
+        name: what its user calls it.
     """
 
     rank: int
@@ -43,6 +44,12 @@ class Job:
     secret: bytes = field(repr=False)
     source: str
     own_port: bool = True
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its name: ROUNDELAY_NAME, or the address at which its ranks meet."""
+        return os.environ.get("ROUNDELAY_NAME") or self.name or f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -21,6 +20,7 @@ from .members import (
     Arrival,
     Member,
     Star,
+    Table,
     address_text,
     candidates,
     decode_arrival,
@@ -28,6 +28,8 @@ from .members import (
     encode_table,
     open_door,
     ranks_text,
+    seen_from,
+    send_all,
 )
 from .wire import Channel, ClosedError, DroppedError, Hello
 
@@ -165,22 +167,15 @@ class Gathering:
         door = open_door(self._job, mine, asked is not None)
         try:
             me = Member(0, node_identity(), os.getpid(), mine, door.getsockname()[1])
-            others = [_seen_from(outside, self._members[r]) for r in sorted(self._members)]
-            star = Star((me, *others), secrets.token_bytes(16), door, self._links)
+            others = [seen_from(outside, self._members[r]) for r in sorted(self._members)]
+            table = Table(secrets.token_bytes(16), (me, *others))
             for task in self._watches:
                 self._loop.stop(task)
-            self._send(encode_table(star), self._links.values())
+            send_all(self._loop, encode_table(table), self._links.values())
         except BaseException:
             door.close()
             raise
-        return star
-
-    def _send(self, frame: bytes, channels: Iterable[Channel]) -> None:
-        """Sends all of them a frame; who has gone in the meantime is found out later."""
-        tasks = [self._loop.start(_send_one(channel, frame)) for channel in channels]
-        self._loop.run(lambda: all(task.ended for task in tasks), time.monotonic() + 10.0)
-        for task in tasks:
-            self._loop.stop(task)
+        return Star(table, door, self._links)
 
     def _tell(self, reason: str) -> None:
         for task in self._watches:
@@ -191,21 +186,9 @@ class Gathering:
             channel.sock.close()
 
 
-async def _send_one(channel: Channel, frame: bytes) -> None:
-    with suppress(ClosedError):
-        await channel.send(frame)
-
-
 def _is_here(host: str) -> bool:
     try:
         listen(host).close()
     except OSError:
         return False
     return True
-
-
-def _seen_from(outside: str | None, member: Member) -> Member:
-    """Who came over loopback is on this machine, which others know by another address."""
-    if outside is None or not is_loopback(member.host):
-        return member
-    return Member(member.rank, member.node, member.pid, outside, member.port)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from ..errors import RoundelayError
-from .loop import Loop
+from .loop import Loop, Task
 from .members import GRACE, Member, ranks_text
 from .wire import MEMBER_LIMIT, Channel, ClosedError, DroppedError
 
@@ -24,10 +24,16 @@ _BRINGS: Final = b"B"
 _ANSWER: Final = b"A"
 _LOST: Final = b"L"
 _FAILED: Final = b"F"
+_WATCH: Final = b"W"
 
 
 class Links:
-    """The links of one rank: at rank 0 with all others, elsewhere with rank 0."""
+    """The links of one rank: at rank 0 with all others, elsewhere with rank 0.
+
+    Attributes:
+        lost: ranks that have gone, and how that was noticed.
+        watch: is given what `tell` sent: from which rank, a number that says what it is, and bytes.
+    """
 
     def __init__(
         self, loop: Loop, rank: int, members: tuple[Member, ...], links: dict[int, Channel]
@@ -42,18 +48,20 @@ class Links:
         self._answer: bytes | None = None
         self._failure: str | None = None
         self.lost: dict[int, str] = {}
-        """Ranks that have gone, and how that was noticed."""
+        self.watch: Callable[[int, int, bytes], None] = lambda *_: None
+        self._readers: dict[int, Task] = {}
+        self.listen()
 
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Within this, running the loop takes what comes over the links."""
-        alive = [peer for peer in self._links if peer not in self.lost]
-        tasks = [self._loop.start(self._read(peer)) for peer in alive]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                self._loop.stop(task)
+    def listen(self) -> None:
+        """Have the loop take what comes over the links; again, where an interrupt ended that."""
+        for peer in self._links:
+            reader = self._readers.get(peer)
+            if peer not in self.lost and (reader is None or reader.ended):
+                self._readers[peer] = self._loop.start(self._read(peer))
+
+    def tell(self, what: int, data: bytes, to: int | None = None) -> None:
+        """Sends something for `watch`, as far as it goes without waiting, to one or to all."""
+        self._post(_HEAD.pack(_WATCH, what) + data, to)
 
     def exchange(self, data: bytes, timeout: float) -> list[bytes]:
         """What each rank brings, in the order of ranks.
@@ -61,6 +69,7 @@ class Links:
         Raises:
             RoundelayError: a rank has gone, or does not come in time, or it is too much.
         """
+        self.listen()
         self._number += 1
         self._deadline = time.monotonic() + timeout
         self._refuse_lost()
@@ -84,6 +93,8 @@ class Links:
 
     def close(self) -> None:
         """Closes all links."""
+        for reader in self._readers.values():
+            self._loop.stop(reader)
         for channel in self._links.values():
             channel.sock.close()
 
@@ -98,10 +109,9 @@ class Links:
         def complete() -> bool:
             return bool(self.lost) or all(self._brought.values())
 
-        with self.listening():
-            if not self._loop.run(complete, self._first_deadline):
-                late = [peer for peer, brought in self._brought.items() if not brought]
-                raise RoundelayError(_late(late, timeout, len(self._members)))
+        if not self._loop.run(complete, self._first_deadline):
+            late = [peer for peer, brought in self._brought.items() if not brought]
+            raise RoundelayError(_late(late, timeout, len(self._members)))
         self._refuse_lost()
         parts = [data, *(self._brought[peer].popleft()[1] for peer in sorted(self._brought))]
         total = sum(_SIZE.size + len(part) for part in parts)
@@ -122,8 +132,7 @@ class Links:
         def complete() -> bool:
             return bool(self.lost) or self._failure is not None or self._answer is not None
 
-        with self.listening():
-            self._loop.run(complete, self._deadline + GRACE)
+        self._loop.run(complete, self._deadline + GRACE)
         answer, self._answer = self._answer, None
         if answer is not None:
             return answer
@@ -148,10 +157,10 @@ class Links:
         except ClosedError as closed:
             self._lose(peer, str(closed))
 
-    def _post(self, frame: bytes) -> None:
-        """Tells all others, as far as that goes without waiting."""
+    def _post(self, frame: bytes, to: int | None = None) -> None:
+        """Tells one or all, as far as that goes without waiting."""
         for peer, channel in self._links.items():
-            if peer not in self.lost:
+            if peer not in self.lost and to in (None, peer):
                 with suppress(ClosedError):
                     channel.post(frame)
 
@@ -177,6 +186,8 @@ class Links:
             self._failure = rest.decode("utf-8", "replace")
         elif kind == _LOST and number < len(self._members):
             self.lost.setdefault(number, rest.decode("utf-8", "replace"))
+        elif kind == _WATCH:
+            self.watch(peer, number, rest)
         else:
             raise DroppedError("it sent what is not understood")
 

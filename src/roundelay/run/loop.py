@@ -1,7 +1,7 @@
 """One thread that waits on many sockets: coroutines, and the loop that runs them.
 
 Not asyncio: a start-up must work where the caller has an event loop of its own running, as in a
-notebook. There is no kernel object beside the sockets, so a forked child cannot disturb its parent.
+notebook. There is no kernel object beside sockets, so a forked child cannot disturb its parent.
 """
 
 from __future__ import annotations
@@ -65,6 +65,19 @@ class Loop:
         self._selector = selectors.PollSelector()
         self._tasks: set[Task] = set()
         self.current: Task | None = None
+        self._bell: tuple[socket.socket, ...] = ()
+
+    def hang_bell(self) -> None:
+        """Makes `wake` work."""
+        self._bell = socket.socketpair()
+        for end in self._bell:
+            end.setblocking(False)
+        self._selector.register(self._bell[0], READ)
+
+    def wake(self) -> None:
+        """Has `run`, in whatever thread it is, look again whether it is done."""
+        with suppress(OSError):  # full: it will wake; closed: there is nothing to wake
+            self._bell[1].send(b"!")
 
     def start(self, work: Work, deadline: float = FOREVER) -> Task:
         """Adds a coroutine; its first step is taken by `run`."""
@@ -104,6 +117,8 @@ class Loop:
         for task in list(self._tasks):
             self.stop(task)
         self._selector.close()
+        for end in self._bell:
+            end.close()
 
     def _due(self) -> Iterator[Task]:
         now = time.monotonic()
@@ -115,12 +130,10 @@ class Loop:
         return min((min(t.wait.until, t.deadline) for t in self._tasks), default=FOREVER)
 
     def _poll(self, seconds: float) -> None:
-        timeout = min(max(0.0, seconds), 3600.0)
-        if not self._selector.get_map():
-            time.sleep(timeout)
-            return
-        for key, _ in self._selector.select(timeout):
-            if key.data in self._tasks:
+        for key, _ in self._selector.select(min(max(0.0, seconds), 3600.0)):
+            if key.data is None:
+                self._bell[0].recv(4096)
+            elif key.data in self._tasks:
                 self._step(key.data)
 
     def _step(self, task: Task) -> None:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from typing import Final
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import Final, NamedTuple
 
 from ..errors import RoundelayError
 from .door import listen
 from .environment import Job
 from .interfaces import is_loopback
-from .wire import Channel, DroppedError
+from .loop import Loop
+from .wire import Channel, ClosedError, DroppedError
 
 PORTS: Final = 16
 """How many ports after the job's rank 0 may listen on."""
 GRACE: Final = 2.0
 """Seconds that the others wait beyond their time, for rank 0 to say who is missing."""
+SENDING: Final = 10.0
+"""Seconds that a table may take to be sent."""
 JOIN: Final = "roundelay:join"
 """The purpose of connections to rank 0."""
 
@@ -35,6 +40,25 @@ class Member:
     host: str
     port: int
 
+    @property
+    def identity(self) -> tuple[str, int, int]:
+        """What stays when ranks are counted anew."""
+        return self.node, self.pid, self.port
+
+
+class Table(NamedTuple):
+    """What rank 0 tells all when they have come.
+
+    Attributes:
+        nonce: 16 random bytes.
+        members: all ranks.
+        generation: how often the ranks have been counted anew.
+    """
+
+    nonce: bytes
+    members: tuple[Member, ...]
+    generation: int = 0
+
 
 @dataclass
 class Star:
@@ -44,8 +68,7 @@ class Star:
     links nor a socket.
     """
 
-    members: tuple[Member, ...]
-    nonce: bytes
+    table: Table
     door: socket.socket | None
     links: dict[int, Channel] = field(default_factory=dict)
 
@@ -57,6 +80,7 @@ class Arrival:
     member: Member
     ranks: int
     wait: float
+    generation: int = 0
 
 
 def encode_arrival(arrival: Arrival) -> bytes:
@@ -73,14 +97,18 @@ def decode_arrival(frame: bytes) -> Arrival:
     try:
         value = json.loads(frame)
         member = _member(value["member"])
-        return Arrival(member, int(value["ranks"]), float(value["wait"]))
+        numbers = int(value["ranks"]), float(value["wait"]), int(value["generation"])
+        return Arrival(member, *numbers)
     except (ValueError, TypeError, KeyError) as error:
         raise DroppedError(f"what it says of itself cannot be read: {error}") from error
 
 
-def encode_table(star: Star) -> bytes:
+def encode_table(table: Table) -> bytes:
     """What rank 0 sends everyone when all have come."""
-    value = {"nonce": star.nonce.hex(), "members": [asdict(m) for m in star.members]}
+    value = table._asdict() | {
+        "nonce": table.nonce.hex(),
+        "members": [asdict(m) for m in table.members],
+    }
     return _TABLE + json.dumps(value).encode()
 
 
@@ -89,8 +117,8 @@ def encode_failure(reason: str) -> bytes:
     return _FAILED + reason.encode()
 
 
-def decode_table(frame: bytes, ranks: int) -> tuple[bytes, tuple[Member, ...]]:
-    """The nonce and the members that rank 0 sent.
+def decode_table(frame: bytes, ranks: int | None = None) -> Table:
+    """The table that rank 0 sent, of so many ranks if that is known.
 
     Raises:
         RoundelayError: rank 0 gave up; the message is its.
@@ -101,12 +129,13 @@ def decode_table(frame: bytes, ranks: int) -> tuple[bytes, tuple[Member, ...]]:
     try:
         value = json.loads(frame[1:])
         members = tuple(_member(m) for m in value["members"])
-        nonce = bytes.fromhex(value["nonce"])
+        table = Table(bytes.fromhex(value["nonce"]), members, int(value["generation"]))
     except (ValueError, TypeError, KeyError) as error:
         raise DroppedError(f"its table cannot be read: {error}") from error
-    if frame[:1] != _TABLE or [m.rank for m in members] != list(range(ranks)):
+    expected = list(range(len(members) if ranks is None else ranks))
+    if frame[:1] != _TABLE or [m.rank for m in members] != expected:
         raise DroppedError("it sent no table of all ranks")
-    return nonce, members
+    return table
 
 
 def _member(value: dict[str, object]) -> Member:
@@ -115,6 +144,26 @@ def _member(value: dict[str, object]) -> Member:
     rank, pid, port = (int(n) for n in numbers if isinstance(n, int))
     node, host = (t for t in texts if isinstance(t, str))
     return Member(rank, node, pid, host, port)
+
+
+def seen_from(outside: str | None, member: Member) -> Member:
+    """Who came over loopback is on this machine, which others know by another address."""
+    if outside is None or not is_loopback(member.host):
+        return member
+    return replace(member, host=outside)
+
+
+def send_all(loop: Loop, frame: bytes, channels: Iterable[Channel]) -> None:
+    """Sends all of them a frame; who has gone in the meantime is found out later."""
+
+    async def send(channel: Channel) -> None:
+        with suppress(ClosedError):
+            await channel.send(frame)
+
+    tasks = [loop.start(send(channel)) for channel in channels]
+    loop.run(lambda: all(task.ended for task in tasks), time.monotonic() + SENDING)
+    for task in tasks:
+        loop.stop(task)
 
 
 def ranks_text(ranks: Iterable[int]) -> str:
@@ -145,9 +194,17 @@ def open_door(job: Job, address: str, asked: bool) -> socket.socket:
     Raises:
         RoundelayError: it is not an address of this machine.
     """
-    host = address
-    if not asked and is_loopback(address) and not is_loopback(job.host):
-        host = "::" if ":" in address else "0.0.0.0"  # a name that means 127.0.1.1 only here
+    # A name may mean 127.0.1.1 on its own machine only.
+    return open_listener(address, asked or not is_loopback(address) or is_loopback(job.host))
+
+
+def open_listener(address: str, here: bool) -> socket.socket:
+    """A listening socket at an address, or at all where others know this machine by another.
+
+    Raises:
+        RoundelayError: it is not an address of this machine.
+    """
+    host = address if here else "::" if ":" in address else "0.0.0.0"
     try:
         return listen(host)
     except OSError as error:

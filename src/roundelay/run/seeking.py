@@ -17,6 +17,7 @@ from .members import (
     Arrival,
     Member,
     Star,
+    Table,
     address_text,
     candidates,
     decode_table,
@@ -57,8 +58,7 @@ class Seeking:
                 me = Member(
                     self._job.rank, node_identity(), os.getpid(), mine, door.getsockname()[1]
                 )
-                nonce, members = self._introduce(channel, me)
-                return Star(members, nonce, door, {0: channel})
+                return Star(self._introduce(channel, me), door, {0: channel})
             except BaseException:
                 door.close()
                 raise
@@ -132,7 +132,7 @@ class Seeking:
             f"{met or 'nobody'}. Was rank 0 started, and does the address lead to its machine?"
         )
 
-    def _introduce(self, channel: Channel, me: Member) -> tuple[bytes, tuple[Member, ...]]:
+    def _introduce(self, channel: Channel, me: Member) -> Table:
         answer: list[bytes] = []
         peer = channel.sock.getpeername()
 

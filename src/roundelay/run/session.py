@@ -5,21 +5,24 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-import threading
 import time
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
+from weakref import WeakSet
 
 from ..errors import RoundelayError
 from .connector import Connector
 from .environment import Job, job_from_environment
 from .gathering import Gathering
+from .keeper import Keeper
 from .links import DATA_LIMIT, Links
 from .loop import Loop
 from .machine import node_identity
-from .members import Member, Star
+from .members import Member, Star, Table, address_text
+from .regroup import Regroup, enter
+from .room import Room
 from .seeking import Seeking
 from .wire import derive
 
@@ -39,27 +42,43 @@ class Session:
         members: every rank's node, process id and address.
         local: the ranks on this node, this one included, ascending.
         nodes: the ranks of each node, ascending, nodes in the order of their first ranks.
+        generation: how often the ranks have been counted anew, by `regroup`.
+        name: what the job is called.
+        communicators: those of this session that are open.
     """
 
-    def __init__(self, job: Job, loop: Loop, star: Star, timeout: float) -> None:
-        self.rank: Final = job.rank
-        self.ranks: Final = job.ranks
-        self.nonce: Final = star.nonce
-        self.members: Final = star.members
-        self.nodes: Final = _by_node(star.members)
-        self.local: Final = next(ranks for ranks in self.nodes if job.rank in ranks)
-        self._timeout = timeout
+    def __init__(
+        self, rank: int, loop: Loop, star: Star, key: bytes, name: str, timeout: float,
+        room: Room | None = None, keeper: Keeper | None = None,
+    ) -> None:  # fmt: skip
+        """See `join`, `accept` and `regroup`."""
+        table = star.table
+        self.rank: Final = rank
+        self.ranks: Final = len(table.members)
+        self.nonce: Final = table.nonce
+        self.generation: Final = table.generation
+        self.members: Final = table.members
+        self.nodes: Final = _by_node(table.members)
+        self.local: Final = next(ranks for ranks in self.nodes if rank in ranks)
+        self.name: Final = name
+        self._table, self._key, self._timeout = table, key, timeout
         self._owner = os.getpid()
-        self._turn = threading.RLock()
-        self._closed = False
-        self._loop = loop
-        self._links = Links(loop, job.rank, star.members, star.links)
-        key = derive(job.secret, b"data:" + star.nonce)
-        self._connector = (
-            Connector(loop, job.rank, star.members, star.door, key, self._links)
-            if star.door
-            else None
-        )
+        self._closed = self._over = False
+        self._loop, self._door = loop, star.door
+        self._links = Links(loop, rank, table.members, star.links)
+        self._room = room or Room(table.members)
+        self._room.members = table.members
+        self.communicators: Final[WeakSet[Any]] = WeakSet()
+        self._connector = self._keeper = None
+        if star.door:
+            self._connector = Connector(
+                loop, rank, table.members, star.door, key, self._links, self._room, self.generation
+            )
+            self._keeper = keeper or Keeper(loop, "roundelay-session")
+
+    def _turn(self) -> AbstractContextManager[None]:
+        """Within this the loop is the caller's."""
+        return self._keeper.paused() if self._keeper else nullcontext()
 
     def exchange(self, data: bytes, timeout: float | None = None) -> list[bytes]:
         """What each rank brings, in the order of ranks; every rank must call it.
@@ -69,22 +88,26 @@ class Session:
             timeout: seconds to wait for the others; without it, that of `join`.
 
         Raises:
-            RoundelayError: a rank has gone or does not come in time. The session is closed then.
+            RoundelayError: a rank has gone or does not come in time. The session can then only be
+                closed, or gone on from by `regroup`.
         """
         self._check()
+        if self._over:
+            raise RoundelayError("an exchange has failed before; expected a session that is whole")
         if len(data) > DATA_LIMIT:
             raise RoundelayError(
                 f"{len(data):,} bytes to exchange; expected at most {DATA_LIMIT:,}. Send more by "
                 "connections of `connect`"
             )
-        with self._turn:
+        with self._turn():
             if self._connector:
                 self._connector.refresh()
             seconds = self._timeout if timeout is None else timeout
             try:
                 return self._links.exchange(bytes(data), seconds)
             except BaseException:
-                self.close()
+                self._links.close()
+                self._over = True
                 raise
 
     def connect(
@@ -111,7 +134,7 @@ class Session:
         if not asked or self._connector is None:
             return {}
         seconds = self._timeout if timeout is None else timeout
-        with self._turn:
+        with self._turn():
             deadline = time.monotonic() + seconds
             return self._connector.connect(asked, purpose, count, seconds, deadline)
 
@@ -125,10 +148,64 @@ class Session:
             return
         self._check()
         self._closed = True
+        if self._keeper:
+            self._keeper.end()
         if self._connector:
             self._connector.close()
+        self._room.close()
         self._loop.close()
         self._links.close()
+
+    @property
+    def invitation(self) -> str:
+        """What a new process needs to become a rank: ``host:port/key`` of rank 0. It is secret."""
+        first = self.members[0]
+        return f"{address_text(first.host, first.port)}/{self._key.hex()}"
+
+    def newcomers(self, count: int, timeout: float) -> int:
+        """How many processes wait at this rank to become ranks; waits until there are so many."""
+        self._check()
+
+        def there() -> bool:
+            self._room.prune()
+            return len(self._room.newcomers) >= count
+
+        with self._turn():
+            self._loop.run(there, time.monotonic() + timeout)
+            return len(self._room.newcomers)
+
+    def regroup(self, timeout: float, newcomers: int = 0) -> Session:
+        """The session of those ranks that have not gone, and of newcomers.
+
+        All that live must call it, and be through with connections of this one, which ends.
+
+        Args:
+            timeout: seconds that the others may take to come.
+            newcomers: how many of those who wait at rank 0 become ranks; all others must have
+                come then.
+
+        Raises:
+            RoundelayError: too few have come, or this rank was left out. This session can be used
+                as before.
+        """
+        self._check()
+        if self._connector is None or self._door is None:
+            raise RoundelayError(
+                "a job of one process has no others to go on with; expected two ranks or more. "
+                "Start it by a launcher: roundelay launch -n 2"
+            )
+        with self._turn():
+            self._connector.refresh()
+            regroup = Regroup(self._loop, self.rank, self._table, self._key, self._room, timeout)
+            star = regroup.run(newcomers, self._connector.stop)
+            star.door = self._door
+            self._connector.drop_early()
+            self._links.close()
+            self._closed = True
+            me = self.members[self.rank].identity
+            rank = next(m.rank for m in star.table.members if m.identity == me)
+            return Session(rank, self._loop, star, self._key, self.name, self._timeout,
+                           self._room, self._keeper)  # fmt: skip
 
     def __enter__(self) -> Self:
         return self
@@ -192,21 +269,47 @@ def join(job: Job | None = None, timeout: float = 60.0) -> Session:
     try:
         side = Gathering(loop, job, timeout) if job.rank == 0 else Seeking(loop, job, timeout)
         star = side.run()
-        return Session(job, loop, star, timeout)
+        key = derive(job.secret, b"data:" + star.table.nonce)
+        return Session(job.rank, loop, star, key, job.title, timeout)
     except BaseException:
-        loop.close()
-        if star is not None:
-            if star.door:
-                star.door.close()
-            for channel in star.links.values():
-                channel.sock.close()
+        _drop(loop, star)
         raise
+
+
+def accept(invitation: str, timeout: float = 60.0) -> Session:
+    """Becomes a rank of a job that goes on, when its ranks take newcomers in.
+
+    Args:
+        invitation: `Session.invitation` of the job.
+        timeout: seconds to wait for that.
+
+    Raises:
+        RoundelayError: it is no invitation, nobody answers, or nobody is taken in.
+    """
+    loop = Loop()
+    star = None
+    try:
+        rank, key, star = enter(loop, invitation, timeout)
+        return Session(rank, loop, star, key, invitation.partition("/")[0], timeout)
+    except BaseException:
+        _drop(loop, star)
+        raise
+
+
+def _drop(loop: Loop, star: Star | None) -> None:
+    loop.close()
+    if star is not None:
+        if star.door:
+            star.door.close()
+        for channel in star.links.values():
+            channel.sock.close()
 
 
 def _alone(job: Job, timeout: float) -> Session:
     """A job of one rank needs no network."""
     me = Member(0, node_identity(), os.getpid(), "127.0.0.1", 0)
-    return Session(job, Loop(), Star((me,), secrets.token_bytes(16), None), timeout)
+    star = Star(Table(secrets.token_bytes(16), (me,)), None)
+    return Session(0, Loop(), star, job.secret, job.title, timeout)
 
 
 def _by_node(members: tuple[Member, ...]) -> tuple[tuple[int, ...], ...]:
