@@ -178,6 +178,8 @@ class PythonEndpoint {
 
     // The last calls, oldest first: number, elements, plan, root, collective, type, operation,
     // and when they began and ended, in ns of CLOCK_MONOTONIC; 0 while under way.
+    bool failed() const { return endpoint_.failed(); }
+
     nb::list last_calls() const {
         const Moment later = moment();
         const double rate = static_cast<double>(later.ns - loaded().ns) /
@@ -372,6 +374,7 @@ void bind_engine(nb::module_& module) {
         .def("trace", &PythonEndpoint::trace)
         .def("traced", &PythonEndpoint::traced)
         .def("last_calls", &PythonEndpoint::last_calls)
+        .def("failed", &PythonEndpoint::failed)
         .def("close", &PythonEndpoint::close)
         .def("patience", &PythonEndpoint::set_patience)
         .def("interrupt", &PythonEndpoint::interrupt);

@@ -71,6 +71,7 @@ class Endpoint {
 
     // Why nothing works any more; empty while it does.
     std::string broken() const { return broken_ ? broken_->what() : ""; }
+    bool failed() const { return page().failed.load() != 0; }  // from any thread
     // Tells the others that something has gone wrong here.
     [[noreturn]] void fail(const Failure& failure);
     // Says farewell: others that still wait for this participant are told.

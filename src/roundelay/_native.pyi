@@ -147,6 +147,9 @@ class Endpoint:
         began and ended, in ns of CLOCK_MONOTONIC; 0 while it is under way.
         """
 
+    def failed(self) -> bool:
+        """Whether it can be used no more, because an exchange has failed; from any thread."""
+
     def run(self, task: Task, input: Any, output: Any, in_place: bool) -> None:
         """Do a task; the GIL is released while it takes long."""
 

@@ -30,6 +30,7 @@ from .planner import Planner
 from .recorder import EVENTS, LastCall, Recorder
 from .requests import COLLECTIVES, Request
 from .run.environment import Job
+from .run.findings import Doing
 from .run.group import Exchange, Group
 from .run.handles import Handle, Worker
 from .run.pool import Pool
@@ -90,6 +91,7 @@ class Communicator(Membership):
         rank: this process.
         ranks: how many there are.
         nodes: the ranks of each node.
+        name: what messages, metrics and reports call it; yours to set.
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class Communicator(Membership):
         """See `init`, `split` and `part`."""
         self.rank, self.ranks = rank, len(members)
         self._session, self._members, self._tag = session, list(members), tag
+        self.name = tag.partition("+")[0].replace(JOB, "world", 1)
         self._timeout, self._fixed_order, self._splits = timeout, fixed_order, 0
         places: dict[str, list[int]] = {}
         for r, member in enumerate(self._members):
@@ -129,7 +132,7 @@ class Communicator(Membership):
         self._pool = Pool(self._endpoint)
         self._closed = False
         _OPEN.add(self)
-        session.communicators.add(self)
+        session.opened(self)
 
     def _make(self, *args: Any) -> Self:
         return type(self)(*args)
@@ -215,6 +218,11 @@ class Communicator(Membership):
         """
         return self._recorder.last_calls()
 
+    def doing(self) -> list[Doing]:
+        """What this rank does in its groups, for the watchdog; from any thread."""
+        members = [self._session.members[m].rank for m in self._members]
+        return self._recorder.doing(self.name, self._tag, members)
+
     def _in_order(self, do: Callable[[], Any]) -> Any:
         """Do it after all calls before."""
         if self._worker is None or self._worker.mine():
@@ -269,7 +277,7 @@ class Communicator(Membership):
         self._closed = True
         self._call = _never
         _OPEN.discard(self)
-        self._session.communicators.discard(self)
+        self._session.left(self)
         if self._worker is not None:
             self._worker.close()
         self._planner.close()

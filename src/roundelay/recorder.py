@@ -7,15 +7,18 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic_ns
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from . import _native
+from .arrays import item_size
 from .errors import RoundelayError
 from .formats.chrome import write_chrome
 from .program import Plan
 from .requests import COLLECTIVES, NO_ROOT, OPS
+from .run.findings import Doing
 from .run.group import Group
 from .timeline import OWN, UNKNOWN, Act, Column, Timeline, What
 
@@ -247,6 +250,22 @@ class Recorder:
                 text = describe(e, note)
                 found.append(LastCall(number + g * TEAM, text, begun / 1e9, seconds))
         return sorted(found, key=lambda call: call.begun)
+
+    def doing(self, name: str, tag: str, ranks: list[int]) -> list[Doing]:
+        """What this rank does in each of its groups: the last call, or the one under way."""
+        found = []
+        for g, group in enumerate(self._groups):
+            doing = Doing(name, f"{tag}+{g}" if g else tag, ranks)
+            endpoint = group.endpoints[self._rank]
+            if calls := endpoint.last_calls():
+                call, elements, _, _, collective, kind, _, begun, ended = calls[-1]
+                doing.call, doing.collective = call, COLLECTIVES[collective]
+                if doing.collective != "barrier":
+                    doing.size = elements * item_size(_native.types[kind])
+                doing.active = not ended and not endpoint.failed()
+                doing.seconds = (monotonic_ns() - (ended or begun)) / 1e9
+            found.append(doing)
+        return found
 
     def keep(self, file: Path) -> None:
         """Record from now on, and let `write` write this file.

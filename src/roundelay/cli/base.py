@@ -30,6 +30,7 @@ COMMANDS: Final = (
     "probe",
     "tune",
     "launch",
+    "status",
     "export",
     "completion",
 )

@@ -95,6 +95,10 @@ class Links:
         """Closes all links."""
         for reader in self._readers.values():
             self._loop.stop(reader)
+        self.forget()
+
+    def forget(self) -> None:
+        """Closes the sockets alone, as a forked child does."""
         for channel in self._links.values():
             channel.sock.close()
 

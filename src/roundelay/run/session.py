@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from types import TracebackType
 from typing import Any, Final, Self
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from ..errors import RoundelayError
 from .connector import Connector
@@ -24,6 +24,8 @@ from .members import Member, Star, Table, address_text
 from .regroup import Regroup, enter
 from .room import Room
 from .seeking import Seeking
+from .status import Answering
+from .watch import Watch
 from .wire import derive
 
 PURPOSE_LIMIT: Final = 1024
@@ -44,7 +46,6 @@ class Session:
         nodes: the ranks of each node, ascending, nodes in the order of their first ranks.
         generation: how often the ranks have been counted anew, by `regroup`.
         name: what the job is called.
-        communicators: those of this session that are open.
     """
 
     def __init__(
@@ -63,22 +64,37 @@ class Session:
         self.name: Final = name
         self._table, self._key, self._timeout = table, key, timeout
         self._owner = os.getpid()
+        _OPEN.add(self)
         self._closed = self._over = False
         self._loop, self._door = loop, star.door
         self._links = Links(loop, rank, table.members, star.links)
         self._room = room or Room(table.members)
         self._room.members = table.members
-        self.communicators: Final[WeakSet[Any]] = WeakSet()
-        self._connector = self._keeper = None
+        self._communicators: list[ref[Any]] = []
+        self._connector = self._keeper = self._watch = self._answering = None
         if star.door:
             self._connector = Connector(
                 loop, rank, table.members, star.door, key, self._links, self._room, self.generation
             )
+            self._watch = Watch(loop, rank, table.members, self._links, name, self.communicators)
+            self._answering = Answering(loop, name, rank, self._watch.status)
             self._keeper = keeper or Keeper(loop, "roundelay-session")
 
     def _turn(self) -> AbstractContextManager[None]:
         """Within this the loop is the caller's."""
         return self._keeper.paused() if self._keeper else nullcontext()
+
+    def communicators(self) -> list[Any]:
+        """Those of this session that are open; other threads may ask."""
+        return [comm for held in self._communicators if (comm := held()) is not None]
+
+    def opened(self, comm: Any) -> None:
+        """A communicator of this session is there."""
+        self._communicators = [*map(ref, self.communicators()), ref(comm)]
+
+    def left(self, comm: Any) -> None:
+        """A communicator is open no more."""
+        self._communicators = [ref(other) for other in self.communicators() if other is not comm]
 
     def exchange(self, data: bytes, timeout: float | None = None) -> list[bytes]:
         """What each rank brings, in the order of ranks; every rank must call it.
@@ -152,9 +168,23 @@ class Session:
             self._keeper.end()
         if self._connector:
             self._connector.close()
+        if self._answering:
+            self._answering.close()
         self._room.close()
         self._loop.close()
         self._links.close()
+
+    def _forget(self) -> None:
+        """In a forked child: give back its copies of sockets, or nobody could see the parent end."""
+        self._links.forget()
+        if self._door:
+            self._door.close()
+
+    def _stop_watching(self) -> None:
+        if self._watch and self._answering:
+            for task in (*self._watch.tasks, *self._answering.tasks):
+                self._loop.stop(task)
+            self._answering.close()
 
     @property
     def invitation(self) -> str:
@@ -201,6 +231,7 @@ class Session:
             star.door = self._door
             self._connector.drop_early()
             self._links.close()
+            self._stop_watching()
             self._closed = True
             me = self.members[self.rank].identity
             rank = next(m.rank for m in star.table.members if m.identity == me)
@@ -248,6 +279,17 @@ class Session:
             raise RoundelayError(
                 f"a purpose of {len(purpose.encode())} bytes; expected at most {PURPOSE_LIMIT}"
             )
+
+
+_OPEN: Final[WeakSet[Session]] = WeakSet()
+
+
+def _forked() -> None:
+    for session in list(_OPEN):
+        session._forget()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def join(job: Job | None = None, timeout: float = 60.0) -> Session:

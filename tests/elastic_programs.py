@@ -1,0 +1,212 @@
+"""What ranks do in the tests of shrink, grow, watchdog and status; see `rank_programs`."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+from rank_programs import check
+
+import roundelay as rl
+
+COLLECTIVES = ("all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "gather",
+               "scatter", "all_to_all", "barrier")  # fmt: skip
+SIZES = (1, 7, 1000, 30_001, 300_000)
+
+
+def main(name, arguments):
+    comm = rl.init(timeout=float(os.environ.get("PATIENCE", "30")))
+    globals()[name](comm, *arguments).close()
+
+
+def some_calls(comm, seed, count):
+    """Random collectives, the same on all ranks, each compared with NumPy."""
+    draw = random.Random(f"{seed} {comm.ranks}")
+    for salt in range(count):
+        collective, size = draw.choice(COLLECTIVES), draw.choice(SIZES)
+        root = draw.randrange(comm.ranks)
+        if collective == "barrier":
+            comm.barrier()
+        else:
+            check(comm, collective, size, "auto", root, salt=salt)
+
+
+def until_it_fails(comm, seed="x"):
+    """The error that ends it, and when it was raised."""
+    try:
+        for turn in range(10_000):
+            some_calls(comm, f"{seed} {turn}", 20)
+    except rl.ExchangeError as error:
+        return error, time.time()
+    raise AssertionError("nobody has gone")
+
+
+def go_on(comm, dying, how="kill"):
+    """Some ranks die; the others go on, with splits of their own, and again when another dies."""
+    comm.all_reduce(np.ones(9))
+    sub = comm.split(comm.rank % 2)
+    print("ready", flush=True)
+    if comm.rank in dying:
+        for turn in range(2):
+            some_calls(sub if how == "sub" else comm, f"x {turn}", 20)
+        os.kill(os.getpid(), signal.SIGKILL)
+    error, when = until_it_fails(comm)
+    handle = comm.all_reduce(np.ones(5), async_op=True)
+    try:
+        handle.wait(10)
+    except rl.ExchangeError:
+        pass
+    else:
+        raise AssertionError("a broken communicator works")
+    if how == "again" and comm.rank == max(set(range(comm.ranks)) - set(dying)):
+        os._exit(0)  # in the middle of the shrink of the others
+    old, comm = comm, comm.shrink(10)
+    print(f"{type(error).__name__} {error.rank} {when} {comm.rank} of {comm.ranks}", flush=True)
+    try:
+        old.barrier()
+    except rl.RoundelayError as closed:
+        assert "closed" in str(closed)
+    some_calls(comm, "after", 30)
+    part = comm.split(comm.rank % 2)
+    some_calls(part, "parts", 10)
+    return comm
+
+
+def stopped(comm, ranks, patience):
+    """Some ranks are stopped, as if by a debugger; the others leave them out, or may not."""
+    comm.all_reduce(np.ones(9))
+    if comm.rank in ranks:
+        print(os.getpid(), flush=True)
+        time.sleep(0.3)  # stopped meanwhile
+    try:
+        while True:
+            comm.all_reduce(np.ones(3))
+    except rl.ExchangeError:
+        pass
+    try:
+        comm = comm.shrink(patience)
+        print(f"{comm.rank} of {comm.ranks}", flush=True)
+        some_calls(comm, "after", 5)
+        time.sleep(3 * patience)  # so that a rank that was left out meets somebody
+    except rl.RoundelayError as error:
+        print(error, flush=True)
+    return comm
+
+
+def growing(comm, count):
+    """Newcomers join, one after another; then an old rank goes."""
+    assert comm.grow() is comm
+    old = comm.ranks
+    new = []
+    if comm.rank == 0:
+        try:
+            comm.grow(0)
+        except rl.RoundelayError as error:
+            assert "count = 0" in str(error)
+        for _ in range(count):
+            new.append(newcomer(comm))
+    for turn in range(count):
+        comm = comm.grow(1)
+        assert comm.ranks == old + turn + 1
+        some_calls(comm, turn, 10)
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    until_it_fails(comm, "grown")
+    comm = comm.shrink(10)
+    some_calls(comm, "shrunk", 10)
+    print(f"{comm.rank} of {comm.ranks}", flush=True)
+    comm.barrier()
+    comm.close()
+    assert [child.wait(20) for child in new] == [0] * len(new)
+    return comm
+
+
+def newcomer(comm, code="joined"):
+    line = f"import elastic_programs; elastic_programs.{code}()"
+    return subprocess.Popen([sys.executable, "-W", "error", "-c", line],
+                            env={**os.environ, "ROUNDELAY_INVITATION": comm.invitation})  # fmt: skip
+
+
+def joined():
+    """A newcomer of `growing`."""
+    comm = rl.init(timeout=30)
+    turn = comm.ranks - 3
+    some_calls(comm, turn, 10)
+    for later in range(turn + 1, 2):
+        comm = comm.grow(1)
+        some_calls(comm, later, 10)
+    until_it_fails(comm, "grown")
+    comm = comm.shrink(10)
+    some_calls(comm, "shrunk", 10)
+    comm.barrier()
+    comm.close()
+
+
+def nobody_joins(comm):
+    """A communicator that could not grow works as before."""
+    begun = time.monotonic()
+    try:
+        comm.grow(1, timeout=0.5)
+    except rl.RoundelayError as error:
+        assert "0 of 1 newcomers have come within 0.5 s" in str(error), error
+    else:
+        raise AssertionError("somebody has come")
+    assert time.monotonic() - begun < 10
+    some_calls(comm, "after", 10)
+    return comm
+
+
+def refusals(comm):
+    """What cannot shrink or grow says why."""
+    part = comm.split(0)
+    for call in (part.shrink, part.grow, part.newcomers, lambda: part.invitation):
+        try:
+            call()
+        except rl.RoundelayError as error:
+            assert "communicator of some ranks" in str(error)
+        else:
+            raise AssertionError(call)
+    return comm
+
+
+def kept_waiting(comm, seconds):
+    """Rank 2 comes late to a group's call, so that rank 0 comes late to that of all."""
+    group = comm.split(comm.rank % 2)
+    if group is not None:
+        group.name = f"dp{comm.rank % 2}"
+    x = np.ones(1 << 20, np.float32)
+    comm.all_reduce(x)
+    print("ready", flush=True)
+    if comm.rank == 2:
+        time.sleep(seconds)
+    group.all_reduce(x)
+    comm.all_reduce(x)
+    return comm
+
+
+def aborted(comm):
+    """Another thread ends a call that would wait for ever."""
+    import threading
+
+    comm.all_reduce(np.ones(3))
+    if comm.rank == 0:
+        threading.Timer(0.3, comm.abort).start()
+        begun = time.monotonic()
+        try:
+            comm.all_reduce(np.ones(3))
+        except rl.Interrupted:
+            assert time.monotonic() - begun < 2
+        else:
+            raise AssertionError("it ended by itself")
+    else:
+        time.sleep(1)
+        try:
+            comm.all_reduce(np.ones(3))
+        except rl.ExchangeError as error:
+            assert error.rank == 0
+        else:
+            raise AssertionError("rank 0 took part")
+    return comm
