@@ -3,10 +3,12 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
-from ranks import finish, start
+from ranks import HERE, finish, start
 
 import roundelay as rl
 
@@ -132,3 +134,25 @@ def test_kills_at_random_moments(request):
     assert slowest < 1
     assert left_behind() == before
     print(f"{turn + 1} kills; the last survivor raised within {slowest:.3f} s")
+
+
+def test_example():
+    """A training that loses a rank, under `roundelay launch --elastic`."""
+    example = HERE.parent / "examples" / "elastic" / "train.py"
+    done = launch("-n", "4", "--elastic", str(example))
+    assert (done.returncode, done.stdout) == (0, example.with_suffix(".out").read_text())
+    assert "rank 2 was killed by signal SIGKILL" in done.stderr
+    done = launch("-n", "4", str(example))
+    assert done.returncode == 128 + signal.SIGKILL
+
+
+def launch(*words):
+    return subprocess.run([sys.executable, "-m", "roundelay", "launch", *words], check=False,
+                          capture_output=True, text=True, timeout=60)  # fmt: skip
+
+
+@pytest.mark.parametrize(("codes", "status"), [("0 7", 0), ("7 7", 7), ("0 0", 0)])
+def test_status_of_an_elastic_launch(tmp_path, codes, status):
+    program = tmp_path / "ends.py"
+    program.write_text(f"import os; os._exit(int({codes!r}.split()[int(os.environ['RANK'])]))")
+    assert launch("-n", "2", "--elastic", str(program)).returncode == status

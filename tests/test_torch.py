@@ -61,12 +61,25 @@ def test_a_hundred_steps(ranks, tmp_path):
     go("hundred_steps", ranks, tmp_path, "torch_training")
 
 
-def test_example():
-    example = HERE.parent / "examples" / "torch" / "ddp.py"
-    command = [sys.executable, "-m", "roundelay", "launch", "-n", "2", str(example)]
+@pytest.mark.parametrize(("name", "options"), [("ddp", ["-n", "2"]),
+                                               ("elastic", ["-n", "4", "--elastic"])])  # fmt: skip
+def test_examples(name, options):
+    example = HERE.parent / "examples" / "torch" / f"{name}.py"
+    command = [sys.executable, "-m", "roundelay", "launch", *options, str(example)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     assert done.stdout == example.with_suffix(".out").read_text()
+
+
+@pytest.mark.parametrize("dying", ["0", "3"])
+def test_restarts_by_torchrun(dying):
+    program = str(HERE / "torch_restart.py")
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4",
+               "--max-restarts", "1", program, dying]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=140)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("ended after 1 restarts") == 4
+    assert f"rank {dying} has ended while others exchange data with it" in done.stderr
 
 
 OWN = (

@@ -28,6 +28,8 @@ def _set_language(ctx: click.Context, param: click.Parameter, value: str | None)
 @click.option("-n", "ranks", type=int, metavar="N", help="number of ranks, such as 4")
 @click.option("-m", "--module", is_flag=True, help="PROGRAM is a module, as for python -m")
 @click.option("--tag", is_flag=True, help="put the rank before each line that it prints")
+@click.option("--elastic", is_flag=True,
+              help="the others go on when a rank fails, if their program can")  # fmt: skip
 @click.option(
     "--timeout",
     type=float,
@@ -48,6 +50,7 @@ def command(
     ranks: int | None,
     module: bool,
     tag: bool,
+    elastic: bool,
     timeout: float | None,
     program: str,
     arguments: tuple[str, ...],
@@ -65,7 +68,7 @@ def command(
     words = python_command([program, *arguments], module)
     environments = rank_environments(os.environ, ranks)
     sys.stdout.flush()
-    return launch(words, environments, _tell, tag, timeout)
+    return launch(words, environments, _tell, tag, timeout, elastic)
 
 
 def _tell(what: Message) -> None:

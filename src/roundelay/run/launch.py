@@ -54,6 +54,7 @@ def launch(
     tell: Callable[[Message], None],
     tag: bool = False,
     timeout: float | None = None,
+    elastic: bool = False,
 ) -> int:
     """Runs a command once for each environment, until all have ended.
 
@@ -67,14 +68,16 @@ def launch(
         tell: is given what people should know, such as which rank failed.
         tag: puts the rank before each line that it prints.
         timeout: seconds after which the job is ended.
+        elastic: the others go on when one fails, as they may by `Communicator.shrink`.
 
     Returns:
         0, or the exit status of the first rank that failed, 128 + its number for a signal; 124 at
-        the timeout.
+        the timeout. Where the job is elastic, 0 if any rank ended well.
     """
     with _signals() as pipe, Crew(command, environments) as crew:
         crew.start(piped=tag)
-        watch = _Watch(crew, tell, None if timeout is None else time.monotonic() + timeout)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        watch = _Watch(crew, tell, deadline, elastic)
         with selectors.DefaultSelector() as selector:
             selector.register(pipe, selectors.EVENT_READ)
             tags = Tags(crew, selector)
@@ -87,7 +90,7 @@ def launch(
                 watch.look()
             crew.end()
             tags.drain()
-        return watch.status
+        return watch.status or (0 if watch.well else watch.failed)
 
 
 @dataclass
@@ -97,7 +100,10 @@ class _Watch:
     crew: Crew
     tell: Callable[[Message], None]
     deadline: float | None
+    elastic: bool
     status: int = 0
+    failed: int = 0  # the first status of a rank, where the others go on
+    well: bool = False  # a rank has ended without failing
     steps: list[tuple[float, int]] = field(default_factory=list)
 
     def seconds(self) -> float | None:
@@ -120,9 +126,12 @@ class _Watch:
     def look(self) -> None:
         """Which ranks have ended, and whether it is time for the next step."""
         for rank, code in self.crew.ended():
+            self.well = self.well or code == 0
             if code and not self.status:
                 self.tell(_failed(rank, code))
-                self._end(code if code > 0 else 128 - code)
+                self.failed = self.failed or (code if code > 0 else 128 - code)
+                if not self.elastic:
+                    self._end(self.failed)
         now = time.monotonic()
         if self.deadline is not None and now >= self.deadline:
             self.deadline = None

@@ -175,7 +175,7 @@ class Session:
         self._links.close()
 
     def _forget(self) -> None:
-        """In a forked child: give back its copies of sockets, or nobody could see the parent end."""
+        """In a forked child: close its copies of sockets, or nobody could see the parent end."""
         self._links.forget()
         if self._door:
             self._door.close()

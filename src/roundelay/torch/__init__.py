@@ -23,6 +23,13 @@ def register() -> None:
         dist.Backend.register_backend(NAME, _make, extended_api=True, devices=["cpu"])
 
 
+def shrink(timeout: float = 30.0) -> Any:
+    """The default process group of the ranks that live; see `roundelay.torch.elastic.shrink`."""
+    from .elastic import shrink as made
+
+    return made(timeout)
+
+
 def _make(options: Any, others: Any) -> Any:
     from .group import ProcessGroup  # loaded when it is used: every program with torch comes here
 

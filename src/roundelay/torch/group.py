@@ -43,7 +43,8 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         self._options, self._others, self._elsewhere = options, others, None
         self._name = self._description = ""
         seconds = options.timeout.total_seconds()
-        self.comm = _communicator(options, seconds)
+        given = isinstance(others, Communicator)  # as `shrink` gives it
+        self.comm = others if given else _communicator(options, seconds)
         self._post = Post(self.comm, options.store, options.group_id, seconds)
         atexit.register(self.shutdown)
 

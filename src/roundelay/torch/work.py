@@ -105,16 +105,16 @@ class Pending(Finished):
 
     def get_future(self) -> torch.futures.Future[Any]:
         """See `Finished`."""
-        future: torch.futures.Future[Any] = torch.futures.Future()
+        ended: torch.futures.Future[Any] = torch.futures.Future()
 
-        def settle() -> None:
-            error = self._handle.error()
-            if error is None:
-                future.set_result(self.tensors)
-            else:
-                future.set_exception(error)
+        # What `set_exception` stores is a value to torch's own code, as that of DDP, and no error.
+        def outcome(_: torch.futures.Future[Any]) -> Any:
+            if (error := self._handle.error()) is not None:
+                raise error
+            return self.tensors
 
-        self._handle.then(settle)
+        future: torch.futures.Future[Any] = ended.then(outcome)
+        self._handle.then(lambda: ended.set_result(None))
         return future
 
 
