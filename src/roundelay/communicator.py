@@ -59,7 +59,9 @@ def init(
         RoundelayError: ranks are missing, or the environment contradicts itself.
     """
     invitation = None if job else os.environ.get("ROUNDELAY_INVITATION")
-    session = accept(invitation, _seconds(timeout)) if invitation else join(job, _seconds(timeout))
+    if not 0 < timeout < inf:
+        raise RoundelayError(f"timeout = {timeout!r}; expected seconds, more than 0")
+    session = accept(invitation, timeout) if invitation else join(job, timeout)
     try:
         return Communicator(
             session.exchange, session, range(session.ranks), session.rank, job_tag(session),
@@ -219,7 +221,12 @@ class Communicator(Membership):
         return self._recorder.last_calls()
 
     def doing(self) -> list[Doing]:
-        """What this rank does in its groups, for the watchdog; from any thread."""
+        """What this rank does in its groups, for the watchdog; from any thread.
+
+        Nothing where calls may wait for ever, as for messages that may never come.
+        """
+        if self._patience == inf:
+            return []
         members = [self._session.members[m].rank for m in self._members]
         return self._recorder.doing(self.name, self._tag, members)
 
@@ -234,7 +241,10 @@ class Communicator(Membership):
 
     def patience(self, seconds: float) -> None:
         """How long calls may wait for other ranks from now on; at first the `timeout` of `init`."""
-        self._endpoint.patience(_seconds(seconds))
+        if not seconds > 0:
+            raise RoundelayError(f"patience of {seconds!r}; expected seconds, more than 0")
+        self._patience = seconds
+        self._endpoint.patience(seconds)
 
     def interrupt(self) -> None:
         """Ends, with `Interrupted`, the call that another thread is waiting in."""
@@ -303,12 +313,6 @@ class Communicator(Membership):
     def __repr__(self) -> str:
         nodes = f"{len(self.nodes)} node{'s' * (len(self.nodes) > 1)}"
         return f"<Communicator: rank {self.rank} of {self.ranks}, {nodes}>"
-
-
-def _seconds(timeout: float) -> float:
-    if not 0 < timeout < inf:
-        raise RoundelayError(f"timeout = {timeout!r}; expected seconds, more than 0")
-    return timeout
 
 
 def _never(*_: Any) -> bool:

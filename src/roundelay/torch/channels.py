@@ -95,6 +95,8 @@ class Channel:
             me = self._ends.index(self._whole.rank)
             board = Board(store, me, 2, self._timeout, lambda: self._closed)
             self._comm = self._whole.part(self._ends, board, self.name, math.inf, ARENA)
+            sender, receiver = self._ends
+            self._comm.name = f"messages {sender} to {receiver} of {self._whole.name}"
             if self._closed:  # too late for `interrupt`
                 raise RoundelayError("the process group was destroyed")
         return self._comm
