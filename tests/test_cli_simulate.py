@@ -25,7 +25,7 @@ PIECES = ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
 PARTS = ("latency_us", "wire_us", "reduce_us", "wait_us", "host_us")
 SHAPE = {
     "bytes", "algorithm", "protocol", "channels", "time_us", "p50_us", "p99_us", "p999_us",
-    "mean_us", "max_us", "algbw_GBps", "busbw_GBps", *PARTS, "binding_link", "error_band",
+    "mean_us", "max_us", "expected_max_us", "algbw_GBps", "busbw_GBps", *PARTS, "binding_link", "error_band",
 }  # fmt: skip
 HEAD = """\
 #                                                              out-of-place
@@ -300,10 +300,11 @@ def test_jitter_draws_a_distribution(found, simulate):
              "step=normal:0.1,card=lognormal:0.05", "--samples", "400")  # fmt: skip
     [row] = found(*asked)["rows"]
     assert row["time_us"] < row["p50_us"] < row["p99_us"] <= row["p999_us"] <= row["max_us"]
+    assert row["p99_us"] < row["expected_max_us"] <= row["max_us"]
     assert found(*asked)["rows"] == [row]
     assert found(*asked, "--seed", "2")["rows"] != [row]
     _, out, _ = simulate(*asked)
-    assert "#wrong       p50       p99     p99.9  algorithm" in out
+    assert "#wrong       p50       p99     p99.9    E[max]  algorithm" in out
     assert len(read_nccl_tests(out).tables[0].rows) == 1
 
 

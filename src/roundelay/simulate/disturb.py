@@ -25,6 +25,8 @@ Floats = npt.NDArray[np.float64]
 
 QUANTILES: Final = 1 << 18
 """Factors in a table: the greatest is what one of half a million has."""
+CALLS: Final = 1000
+"""Of which the slowest is expected to be as `Spread.expected_most` says."""
 SAMPLES_LIMIT: Final = 10**7
 """Samples at most."""
 NOTHING: Final[Table] = np.empty(0, np.float32)
@@ -144,6 +146,7 @@ class Spread:
     Attributes:
         mean, p50, p99, p999: of the samples.
         most: the greatest of them.
+        expected_most: the greatest of 1,000 calls, in the mean.
         samples: how many.
     """
 
@@ -152,6 +155,7 @@ class Spread:
     p99: float
     p999: float
     most: float
+    expected_most: float
     samples: int
 
 
@@ -198,5 +202,5 @@ def spread(
     times = clock.samples(size, tables, samples, protocol, seed=seed, threads=threads)
     p50, p99, p999 = np.quantile(times, (0.5, 0.99, 0.999), method="inverted_cdf")
     found = Spread(float(times.mean()), float(p50), float(p99), float(p999), float(times.max()),
-                   samples)  # fmt: skip
+                   expected_most(times, CALLS), samples)  # fmt: skip
     return found, times

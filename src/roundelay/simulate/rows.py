@@ -149,6 +149,7 @@ def row_json(row: Row) -> dict[str, Any]:
         "p999_us": drawn.p999 * 1e6 if drawn else None,
         "mean_us": drawn.mean * 1e6 if drawn else None,
         "max_us": drawn.most * 1e6 if drawn else None,
+        "expected_max_us": drawn.expected_most * 1e6 if drawn else None,
         "algbw_GBps": row.algbw / 1e9,
         "busbw_GBps": row.busbw / 1e9,
         **{name: seconds * 1e6 for name, seconds in times.items()},
