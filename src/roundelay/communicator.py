@@ -22,8 +22,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from . import metrics
 from .arrays import Array
 from .calls import ALL_GATHER, Calls, How
+from .counting import Metrics, waits
 from .errors import RoundelayError
 from .planner import Planner
 from .recorder import EVENTS, LastCall, Recorder
@@ -56,8 +58,12 @@ def init(
     Raises:
         RoundelayError: ranks are missing, or the environment contradicts itself.
     """
+    served = metrics.asked()
     session = join(job, _seconds(timeout))
     try:
+        if served:
+            address, port = served
+            metrics.serve_once(address, port + session.local.index(session.rank))
         return Communicator(
             session.exchange, session, range(session.ranks), session.rank, "w", timeout, fixed_order
         )
@@ -87,6 +93,7 @@ class Communicator(Calls):
         rank: this process.
         ranks: how many there are.
         nodes: the ranks of each node.
+        name: what people call it, in metrics and reports; may be set.
     """
 
     def __init__(
@@ -102,6 +109,7 @@ class Communicator(Calls):
     ) -> None:
         """See `init`, `split` and `part`."""
         self.rank, self.ranks = rank, len(members)
+        self.name = "world" if tag == "w" else tag
         self._session, self._members, self._tag = session, list(members), tag
         self._timeout, self._fixed_order, self._splits = timeout, fixed_order, 0
         places: dict[str, list[int]] = {}
@@ -126,6 +134,7 @@ class Communicator(Calls):
         self._pool = Pool(self._endpoint)
         self._closed = False
         _OPEN.add(self)
+        metrics.watch(self)
 
     def _do(
         self,
@@ -207,6 +216,14 @@ class Communicator(Calls):
         After an error, and from another thread while a call hangs, the last one is that call.
         """
         return self._recorder.last_calls()
+
+    def metrics(self) -> Metrics:
+        """What this rank has counted: calls by kind, and waits by peer. They are always counted.
+
+        Any thread may ask, also while a call is under way or after an error.
+        """
+        counts = self._planner.counters.read()
+        return Metrics(self.name, self.rank, counts, waits(self._recorder.groups, self.rank))
 
     def _in_order(self, do: Callable[[], Any]) -> Any:
         """Do it after all calls before."""
@@ -311,6 +328,7 @@ class Communicator(Calls):
         self._closed = True
         self._call = _never
         _OPEN.discard(self)
+        metrics.forget(self)
         if self._worker is not None:
             self._worker.close()
         self._planner.close()
