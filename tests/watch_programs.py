@@ -1,5 +1,6 @@
 """What ranks do in the tests of what is always watched: each function runs in every rank."""
 
+import json
 import time
 from urllib.request import urlopen
 
@@ -104,3 +105,40 @@ def scraped(comm, port):
 def served_without(comm):
     """A taken port is told of, and the job goes on."""
     comm.barrier()
+
+
+def late(comm, who, calls, switch):
+    """Who sleeps before each call is named by all ranks, with what that cost the others."""
+    x = np.ones(2, np.float32)
+    algorithm = "switch" if switch else "auto"
+    comm.all_reduce(x, algorithm=algorithm)
+    comm.stragglers()
+    comm.name = "dp"
+    for _ in range(calls):
+        if comm.rank == who:
+            time.sleep(0.003)
+        comm.all_reduce(x, algorithm=algorithm)
+    found, after = comm.stragglers(), comm.stragglers()
+    print(found)
+    assert found.calls == calls
+    assert {row["rank"] for row in json.loads(found.to_json())["ranks"]} == set(range(comm.ranks))
+    first, *others = found.ranks
+    assert first.rank == who
+    assert first.stands_out
+    assert not any(rank.stands_out for rank in others)
+    assert first.last > 0.6 * calls  # the machine may have others off the processor
+    assert 0.002 < first.median_seconds < 0.05
+    waiting = (comm.ranks - 1) * first.median_seconds * first.last
+    assert 0.5 * waiting < first.waited_seconds < found.inside_seconds
+    assert found.sentences()[0].startswith(f"rank {who} was last in {first.last} of {calls} calls")
+    texts = comm.all_gather(np.frombuffer(str(found).ljust(4096).encode()[:4096], np.uint8))
+    assert len({row.tobytes() for row in texts.reshape(comm.ranks, -1)}) == 1
+    assert after.calls == 0  # those that a report makes are not looked at
+
+
+def long_ago(comm):
+    """The last 1,024 calls are kept."""
+    x = np.ones(2, np.float32)
+    for _ in range(3000):
+        comm.all_reduce(x)
+    assert comm.stragglers().calls == 1024

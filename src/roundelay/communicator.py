@@ -37,6 +37,7 @@ from .run.handles import Handle, Worker
 from .run.pool import Pool
 from .run.session import Session, join
 from .selection import Table
+from .stragglers import Stragglers, Watch
 from .tracing import Trace
 
 
@@ -126,6 +127,7 @@ class Communicator(Calls):
         self._planner = Planner(rank, self.nodes, self._group, self._grow, table, fixed_order)
         self._recorder = Recorder(rank, self.nodes, self._planner.notes)
         self._recorder.add(self._group)
+        self._watch = Watch(rank, self.ranks, self._recorder.groups)
         if folder := os.environ.get("ROUNDELAY_TRACE"):
             self._recorder.keep(Path(folder, f"rank-{session.rank}{tag.removeprefix('w')}.json"))
             weakref.finalize(self, self._recorder.write)
@@ -224,6 +226,15 @@ class Communicator(Calls):
         """
         counts = self._planner.counters.read()
         return Metrics(self.name, self.rank, counts, waits(self._recorder.groups, self.rank))
+
+    def stragglers(self) -> Stragglers:
+        """Which rank was late, how often and by how much; every rank must call it.
+
+        It looks at the calls since the last report, at most the last 1,024, which are always
+        kept, and gives the same report on all ranks.
+        """
+        self._usable()
+        return self._watch.report(self.name, self, self._in_order)
 
     def _in_order(self, do: Callable[[], Any]) -> Any:
         """Do it after all calls before."""
