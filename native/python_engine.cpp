@@ -4,10 +4,9 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "block.hpp"
 #include "buffers.hpp"
 #include "engine/endpoint.hpp"
 #include "errors.hpp"
@@ -246,28 +246,18 @@ class PythonEndpoint {
         known_.keep({collective, input, output, op, algorithm, dtype, root}, task, in_place);
     }
 
-    // A block of memory that others can read in place, as a writable memoryview.
+    // A block of memory that others can read in place, for as long as this endpoint lives.
     nb::object shared(std::size_t size) {
-        const int fd = memfd_create("roundelay-buffer", MFD_CLOEXEC);
-        void* at = MAP_FAILED;
-        if (fd >= 0 && ftruncate(fd, static_cast<off_t>(size)) == 0 &&
-            fallocate(fd, 0, 0, static_cast<off_t>(size)) == 0) {
-            at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-        }
-        if (at == MAP_FAILED) {
-            const std::string why = std::strerror(errno);
-            if (fd >= 0) ::close(fd);
-            throw BadInput("cannot have " + std::to_string(size) + " bytes of shared buffer: " +
-                           why);
-        }
+        auto made = std::make_unique<Block>(size);
+        Block& block = *made;
+        blocks_.push_back(nb::cast(std::move(made)));
         try {
-            endpoint_.show(fd, static_cast<std::byte*>(at), size);
+            endpoint_.show(block.take_fd(), block.data(), block.size());
         } catch (...) {
-            munmap(at, size);
+            blocks_.pop_back();
             throw;
         }
-        return nb::steal(PyMemoryView_FromMemory(static_cast<char*>(at),
-                                                 static_cast<Py_ssize_t>(size), PyBUF_WRITE));
+        return blocks_.back();
     }
 
    private:
@@ -317,6 +307,7 @@ class PythonEndpoint {
     int forks_;
     std::uint64_t patience_ = 300'000'000'000;
     KnownCalls known_;
+    std::vector<nb::object> blocks_;
 };
 
 std::uint64_t ping(nb::handle memory, int role, int rounds) {
@@ -364,6 +355,7 @@ void bind_engine(nb::module_& module) {
         .def("populate", &Node::populate)
         .def_prop_ro("fd", &Node::fd)
         .def_prop_ro("arena", &Node::arena_size);
+    Block::bind(module);
     nb::class_<Task>(module, "Task");
     nb::class_<Counts>(module, "Counts")
         .def(nb::init<>())

@@ -200,8 +200,11 @@ class Endpoint:
     ) -> None:
         """Have `call` do this task for calls with these names, sizes, types and overlap."""
 
-    def shared(self, size: int) -> memoryview:
-        """A block of memory that others of the node may read and write in place."""
+    def shared(self, size: int) -> Buffer:
+        """A block of memory that others of the node may read and write in place.
+
+        It is there as long as the endpoint, or anything that looks at it.
+        """
 
     def close(self) -> None:
         """Say farewell."""
