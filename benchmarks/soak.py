@@ -27,7 +27,7 @@ def figures() -> list[str]:
         f"{RANKS} ranks, {SMALL:,} calls of at most 1 KiB and {LARGE:,} of 1 to 4 MiB, of",
         "eight collectives, a tenth with `async_op`; half of them on random groups, which are",
         "split again and closed. First every sort of call is made once. Then forty samples are",
-        "taken, after the collection of garbage; the C library is told to give free memory back.",
+        "taken; the C library is told to give free memory back.",
         "Figures are those of the rank that has most, and the most in each third of the samples.",
         "",
         "| | | first third | second | last | may grow by |",

@@ -1,6 +1,5 @@
 """What ranks do in the test for leaks: calls of all sorts on groups that come and go."""
 
-import gc
 import json
 import os
 from pathlib import Path
@@ -24,7 +23,6 @@ def main(name, arguments):
 
 def used():
     """What this process has: bytes of memory, descriptors, threads and mappings."""
-    gc.collect()
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     memory = sum(int(status[name].split()[0]) for name in ("RssAnon", "RssShmem"))
     maps = len(Path("/proc/self/maps").read_text().splitlines())

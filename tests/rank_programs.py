@@ -368,10 +368,12 @@ def closed_is_freed(comm):
     gc.disable()
     part = comm.split(0)
     part.all_reduce(np.ones(9), algorithm="switch")
+    part.all_reduce(np.ones(9), async_op=True).wait()
     group = weakref.ref(part._group)
     part.close()
     del part
     assert group() is None
+    assert Path("/proc/self/maps").read_text().count("memfd:roundelay ") == 1
     gc.enable()
 
 
