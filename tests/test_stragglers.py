@@ -1,13 +1,15 @@
 """Who is late: made arrays with a known answer, and real jobs in which a rank sleeps."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 pytest.importorskip("roundelay._native", reason="the native core is not built")
 
-from ranks import run
+from ranks import environment, finish, free_address, run
 
 from roundelay.stragglers import NOISE, report
 
@@ -129,6 +131,39 @@ def test_links_by_who_waited_longest():
 @pytest.mark.parametrize(("who", "switch"), [(0, False), (3, False), (2, True)])
 def test_a_rank_that_sleeps_is_named(nodes, who, switch):
     run("late", 4, who, 100, switch, nodes=nodes, module="watch_programs")
+
+
+def asked_clocks():
+    """Whether a process may have a clock of its own."""
+    try:
+        return subprocess.run([*clock(1), "true"], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def clock(seconds):
+    """A command that gives its children a monotonic clock which is so much ahead."""
+    return ["unshare", "--time", "--fork", "--kill-child", "--monotonic", str(seconds)]
+
+
+@pytest.mark.skipif(not asked_clocks(), reason="no clocks of one's own: needs root and unshare")
+@pytest.mark.parametrize("who", [1, 2])
+def test_clocks_of_other_machines(who):
+    ahead, nodes, secret, address = (None, None, 300, 1000), "aabc", "s" * 16, free_address()
+    code = f"import watch_programs; watch_programs.main('late_on_other_clocks', ({who},))"
+    python = [sys.executable, "-W", "error", "-c", code]
+    processes = [
+        subprocess.Popen(
+            python if ahead[r] is None else [*clock(ahead[r]), *python],
+            env=environment(r, 4, address, secret, nodes[r]),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for r in range(4)
+    ]
+    codes, said = finish(processes)
+    assert codes == [0] * 4, "\n".join(said)
 
 
 def test_the_last_calls_are_kept():

@@ -136,6 +136,25 @@ def late(comm, who, calls, switch):
     assert after.calls == 0  # those that a report makes are not looked at
 
 
+def late_on_other_clocks(comm, who):
+    """Clocks that are minutes apart are put beside one another, the first time and later."""
+    x = np.ones(2, np.float32)
+    comm.all_reduce(x)  # connects
+    for _ in range(2):
+        for _ in range(60):
+            if comm.rank == who:
+                time.sleep(0.02)
+            comm.all_reduce(x)
+        found = comm.stragglers()
+        print(found)
+        first, *others = found.ranks
+        assert 0 < found.error_seconds < 0.02
+        assert first.rank == who
+        assert first.stands_out
+        assert not any(rank.stands_out for rank in others)
+        assert 0.01 < first.median_seconds < 0.2
+
+
 def long_ago(comm):
     """The last 1,024 calls are kept."""
     x = np.ones(2, np.float32)
