@@ -4,10 +4,9 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -19,10 +18,12 @@
 #include <string>
 #include <vector>
 
+#include "block.hpp"
 #include "buffers.hpp"
 #include "engine/endpoint.hpp"
 #include "errors.hpp"
 #include "known_calls.hpp"
+#include "ticks.hpp"
 #include "views.hpp"
 
 namespace nb = nanobind;
@@ -76,7 +77,8 @@ std::span<const std::int64_t> numbers(const Buffer& buffer) {
 
 std::shared_ptr<Task> make_task(nb::handle plan, int participants, nb::handle input,
                                 nb::handle output, nb::handle length, std::string_view op,
-                                std::string_view type, const nb::dict& options) {
+                                std::string_view type, const nb::dict& options,
+                                std::shared_ptr<Counts> counts) {
     const Buffer plan_buffer(plan, false, "the plan");
     const Buffer in(input, false, "the input's places");
     const Buffer out(output, false, "the output's places");
@@ -98,9 +100,12 @@ std::shared_ptr<Task> make_task(nb::handle plan, int participants, nb::handle in
     call.collective = static_cast<std::uint8_t>(option("collective"));
     call.type = static_cast<std::uint8_t>(settings.type);
     call.op = static_cast<std::uint8_t>(option("op"));
-    return std::make_shared<Task>(Task::make(Plan::read(numbers(plan_buffer), participants),
-                                             {numbers(in), numbers(out), numbers(len)}, settings,
-                                             call));
+    auto task = std::make_shared<Task>(Task::make(Plan::read(numbers(plan_buffer), participants),
+                                                  {numbers(in), numbers(out), numbers(len)},
+                                                  settings, call));
+    task->counts = std::move(counts);
+    task->counted = option("bytes");
+    return task;
 }
 
 // How often this process has been forked from another since it loaded the library.
@@ -109,19 +114,6 @@ std::atomic<int>& forks() {
     static const int registered = pthread_atfork(nullptr, nullptr, [] { forks().fetch_add(1); });
     (void)registered;
     return count;
-}
-
-// The same moment on both clocks.
-struct Moment {
-    std::uint64_t ticks, ns;
-};
-
-Moment moment() { return {ticks(), now()}; }
-
-// When the library was loaded: since then ticks have gone by at the rate that counts.
-const Moment& loaded() {
-    static const Moment then = moment();
-    return then;
 }
 
 // Whether this is the only one that holds the flag; then it gives it back.
@@ -181,21 +173,44 @@ class PythonEndpoint {
     bool failed() const { return endpoint_.failed(); }
 
     nb::list last_calls() const {
-        const Moment later = moment();
-        const double rate = static_cast<double>(later.ns - loaded().ns) /
-                            static_cast<double>(std::max<std::uint64_t>(
-                                later.ticks - loaded().ticks, 1));
-        const auto ns = [&](std::uint64_t ticks) {
-            const auto ago = static_cast<double>(static_cast<std::int64_t>(later.ticks - ticks));
-            return static_cast<std::int64_t>(later.ns) - static_cast<std::int64_t>(ago * rate);
-        };
+        const Ticks clock;
         nb::list found;
         for (const auto& [call, begun, ended] : endpoint_.last_calls()) {
             found.append(nb::make_tuple(call.sequence, call.elements, call.plan, call.root,
-                                        call.collective, call.type, call.op, ns(begun),
-                                        ended == 0 ? std::int64_t{0} : ns(ended)));
+                                        call.collective, call.type, call.op, clock.ns(begun),
+                                        ended == 0 ? std::int64_t{0} : clock.ns(ended)));
         }
         return found;
+    }
+
+    // Participant, number, ns in all and of the longest, of those that were waited for.
+    nb::list waits() const {
+        nb::list found;
+        int participant = 0;
+        for (const Waits& waits : endpoint_.waits()) {
+            if (const std::uint64_t times = waits.times.load(std::memory_order_relaxed)) {
+                found.append(nb::make_tuple(participant, times,
+                                            waits.ns.load(std::memory_order_relaxed),
+                                            waits.longest.load(std::memory_order_relaxed)));
+            }
+            ++participant;
+        }
+        return found;
+    }
+
+    // How many calls there were; and when the last ones began and ended, oldest first, as int64.
+    nb::tuple spans() const {
+        const Ticks clock;
+        const std::uint64_t count = endpoint_.calls();
+        std::vector<std::int64_t> kept;
+        for (std::uint64_t call = count - std::min<std::uint64_t>(count, Spans::kKept);
+             call++ < count;) {
+            const Spans::Span& span = endpoint_.spans().of(call);
+            kept.push_back(clock.ns(span.begun.load(std::memory_order_relaxed)));
+            kept.push_back(clock.ns(span.ended.load(std::memory_order_relaxed)));
+        }
+        return nb::make_tuple(count, nb::bytes(reinterpret_cast<const char*>(kept.data()),
+                                               kept.size() * sizeof(std::int64_t)));
     }
 
     void run(const std::shared_ptr<Task>& task, nb::handle input, nb::handle output,
@@ -233,28 +248,18 @@ class PythonEndpoint {
         known_.keep({collective, input, output, op, algorithm, dtype, root}, task, in_place);
     }
 
-    // A block of memory that others can read in place, as a writable memoryview.
+    // A block of memory that others can read in place, for as long as this endpoint lives.
     nb::object shared(std::size_t size) {
-        const int fd = memfd_create("roundelay-buffer", MFD_CLOEXEC);
-        void* at = MAP_FAILED;
-        if (fd >= 0 && ftruncate(fd, static_cast<off_t>(size)) == 0 &&
-            fallocate(fd, 0, 0, static_cast<off_t>(size)) == 0) {
-            at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-        }
-        if (at == MAP_FAILED) {
-            const std::string why = std::strerror(errno);
-            if (fd >= 0) ::close(fd);
-            throw BadInput("cannot have " + std::to_string(size) + " bytes of shared buffer: " +
-                           why);
-        }
+        auto made = std::make_unique<Block>(size);
+        Block& block = *made;
+        blocks_.push_back(nb::cast(std::move(made)));
         try {
-            endpoint_.show(fd, static_cast<std::byte*>(at), size);
+            endpoint_.show(block.take_fd(), block.data(), block.size());
         } catch (...) {
-            munmap(at, size);
+            blocks_.pop_back();
             throw;
         }
-        return nb::steal(PyMemoryView_FromMemory(static_cast<char*>(at),
-                                                 static_cast<Py_ssize_t>(size), PyBUF_WRITE));
+        return blocks_.back();
     }
 
    private:
@@ -304,6 +309,7 @@ class PythonEndpoint {
     int forks_;
     std::uint64_t patience_ = 300'000'000'000;
     KnownCalls known_;
+    std::vector<nb::object> blocks_;
 };
 
 std::uint64_t ping(nb::handle memory, int role, int rounds) {
@@ -351,8 +357,18 @@ void bind_engine(nb::module_& module) {
         .def("populate", &Node::populate)
         .def_prop_ro("fd", &Node::fd)
         .def_prop_ro("arena", &Node::arena_size);
+    Block::bind(module);
     nb::class_<Task>(module, "Task");
-    module.def("task", make_task);
+    nb::class_<Counts>(module, "Counts")
+        .def(nb::init<>())
+        .def("read", [](const Counts& counts) {
+            const auto read = [](const Count& count) { return count.load(std::memory_order_relaxed); };
+            return nb::make_tuple(read(counts.calls), read(counts.bytes),
+                                  Ticks().length(read(counts.ticks)));
+        });
+    module.def("task", make_task, nb::arg("plan"), nb::arg("participants"), nb::arg("input"),
+               nb::arg("output"), nb::arg("length"), nb::arg("op"), nb::arg("type"),
+               nb::arg("options"), nb::arg("counts").none());
     module.def("ping", ping);
     module.def("attachable", attachable);
     module.def("own_address", [] { return reinterpret_cast<std::uint64_t>(&kSample); });
@@ -375,6 +391,8 @@ void bind_engine(nb::module_& module) {
         .def("traced", &PythonEndpoint::traced)
         .def("last_calls", &PythonEndpoint::last_calls)
         .def("failed", &PythonEndpoint::failed)
+        .def("waits", &PythonEndpoint::waits)
+        .def("spans", &PythonEndpoint::spans)
         .def("close", &PythonEndpoint::close)
         .def("patience", &PythonEndpoint::set_patience)
         .def("interrupt", &PythonEndpoint::interrupt);

@@ -5,6 +5,7 @@ import os
 import time
 import weakref
 import zlib
+from pathlib import Path
 
 import numpy as np
 
@@ -367,11 +368,30 @@ def closed_is_freed(comm):
     gc.disable()
     part = comm.split(0)
     part.all_reduce(np.ones(9), algorithm="switch")
+    part.all_reduce(np.ones(9), async_op=True).wait()
     group = weakref.ref(part._group)
     part.close()
     del part
     assert group() is None
+    assert Path("/proc/self/maps").read_text().count("memfd:roundelay ") == 1
     gc.enable()
+
+
+def shared_is_freed(comm):
+    """Blocks of shared memory go with their communicator, but not while an array looks at them."""
+    part = comm.split(0)
+    kept = part.empty(500_000)
+    for _ in range(2):
+        part.empty(5 << 20, np.uint8).fill(1)
+        kept.fill(comm.rank)
+        part.all_reduce(kept)
+        blocks = Path("/proc/self/maps").read_text().count("roundelay-buffer")
+        assert blocks >= comm.ranks
+    part.close()
+    del part
+    assert (kept == sum(range(comm.ranks))).all()
+    del kept
+    assert "roundelay-buffer" not in Path("/proc/self/maps").read_text()
 
 
 def grown(comm):

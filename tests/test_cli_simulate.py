@@ -25,7 +25,8 @@ PIECES = ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
 PARTS = ("latency_us", "wire_us", "reduce_us", "wait_us", "host_us")
 SHAPE = {
     "bytes", "algorithm", "protocol", "channels", "time_us", "p50_us", "p99_us", "p999_us",
-    "mean_us", "max_us", "expected_max_us", "algbw_GBps", "busbw_GBps", *PARTS, "binding_link", "error_band",
+    "mean_us", "max_us", "expected_max_us", "algbw_GBps", "busbw_GBps", *PARTS, "binding_link",
+    "error_band",
 }  # fmt: skip
 HEAD = """\
 #                                                              out-of-place

@@ -143,6 +143,10 @@ def test_a_closed_communicator_is_freed_at_once():
     run("closed_is_freed", 2)
 
 
+def test_shared_memory_of_a_closed_communicator_is_freed():
+    run("shared_is_freed", 2)
+
+
 def test_growing_shared_arrays_reuse_memory():
     run("grown", 1)
 

@@ -560,7 +560,8 @@ def names(rank, ranks, folder):
     assert dist.get_world_size() == ranks
     group = dist.new_group(list(range(ranks)), group_desc="everyone")
     assert group.name() == "roundelay"
-    assert group.group_desc == "everyone"
+    assert group.group_desc == group.comm.name == "everyone"
+    assert dist.new_group(list(range(ranks))).comm.name not in ("", "undefined")
     assert group.group_name
     assert group.rank() == rank
     assert group.size() == ranks

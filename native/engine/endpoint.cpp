@@ -28,7 +28,7 @@ Endpoint::Endpoint(std::shared_ptr<Node> node, std::uint32_t local, int particip
     : node_(std::move(node)), local_(local), participant_(participant), names_(std::move(names)),
       spins_(crowded ? 0 : kSpins), home_(crowded ? home : -1), routes_(names_.participants.size()),
       arena_(node_->arena(local)), window_(std::min(kWindow, arena_.size())),
-      isa_(reduce::chosen_isa()) {
+      isa_(reduce::chosen_isa()), waits_(routes_.size()) {
     page().pid.store(getpid());
     page().state.store(static_cast<std::uint32_t>(State::here), std::memory_order_release);
 }
@@ -118,7 +118,8 @@ void Endpoint::run(Task& task, const Buffers& buffers, std::uint64_t patience_ns
     task.call.sequence = ++sequence_;
     stamp_ = std::uint64_t{signature(task.call)} << 32;
     CallRecord& record = page().calls[sequence_ % kCallsKept];
-    record.begin(task.call, ticks());
+    const std::uint64_t begun = ticks();
+    record.begin(task.call, begun);
     Noted noted(trace_.get(), ready_);
     noted.call(task.call);
 
@@ -137,7 +138,12 @@ void Endpoint::run(Task& task, const Buffers& buffers, std::uint64_t patience_ns
         fail({Trouble::broken, participant_,
               name(participant_) + ": " + error.what() + ", in " + describe(task.call)});
     }
-    record.end(ticks());
+    const std::uint64_t ended = ticks();
+    record.end(ended);
+    Spans::Span& span = spans_.of(sequence_);
+    span.begun.store(begun, std::memory_order_relaxed);
+    span.ended.store(ended, std::memory_order_relaxed);
+    if (task.counts) task.counts->ended(task.counted, ended - begun);
 }
 
 void Endpoint::go(Run& run) {

@@ -19,6 +19,7 @@
 
 #include "engine/arena.hpp"
 #include "engine/clock.hpp"
+#include "engine/counts.hpp"
 #include "engine/failure.hpp"
 #include "engine/home.hpp"
 #include "engine/link.hpp"
@@ -81,6 +82,12 @@ class Endpoint {
     const Trace* traced() const { return trace_.get(); }
     std::vector<CallRecord::Read> last_calls() const;  // oldest first
     std::string describe(const Call& call) const;
+
+    // [participant], from the start on; any thread may read.
+    const std::vector<Waits>& waits() const { return waits_; }
+    // Of the calls up to number `calls()`; those after a failure are not there.
+    const Spans& spans() const { return spans_; }
+    std::uint64_t calls() const { return sequence_; }
 
  private:
     struct Pool {
@@ -190,6 +197,7 @@ class Endpoint {
     void check_others();
     void check_alive(int participant);
     int awaited(int participant) const;
+    int behind() const;
     bool has_left(int participant) const;
     void hear(Run& run);
     void compare(Run& run);
@@ -217,6 +225,8 @@ class Endpoint {
     std::uint64_t stamp_ = 0;  // the call's signature, where it stands in a line
     std::uint32_t failures_seen_ = 0;
     std::optional<Failure> broken_;
+    std::vector<Waits> waits_;
+    Spans spans_;
     std::vector<std::byte> scratch_;
     std::vector<std::uint32_t> open_;  // [stages, slices] readers that still read there
     std::vector<Lent> lent_;

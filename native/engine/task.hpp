@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "engine/call.hpp"
+#include "engine/counts.hpp"
 #include "engine/plan.hpp"
 #include "reduce/types.hpp"
 
@@ -62,6 +64,8 @@ struct Task {
     std::size_t scratch = 0;      // bytes
     std::size_t input_size = 0;   // bytes that must be there
     std::size_t output_size = 0;  // bytes
+    std::shared_ptr<Counts> counts;  // where its calls count; nullptr: nowhere
+    std::uint64_t counted = 0;       // bytes of a call there
 
     // Throws BadInput when plan and layout do not fit together.
     static Task make(const Plan& plan, const Layout& layout, const Settings& settings, Call call);

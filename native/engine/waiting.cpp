@@ -27,6 +27,8 @@ constexpr std::uint64_t kCompareFrom = 100 * kMs;  // what others were asked for
 // Gives the processor away until it is ready; sleeps when it takes long.
 void Endpoint::await_long(Run& run, const std::function<bool()>& ready, int participant) {
     const std::uint64_t begun = now();
+    const int whom = participant >= 0 ? participant : behind();
+    const Waited waited(whom < 0 ? nullptr : &waits_[static_cast<std::size_t>(whom)], begun);
     std::uint64_t host_next = begun + kHostEvery;
     std::uint64_t alive_next = begun + kAliveEvery;
     std::uint64_t compare_after = kCompareFrom;
@@ -94,6 +96,14 @@ int Endpoint::awaited(int participant) const {
         if (behind && has_left(peer->participant)) return peer->participant;
     }
     return lent_.empty() ? -1 : lent_.front().reader->participant;
+}
+
+// One who has not read all that it was sent; -1: nobody.
+int Endpoint::behind() const {
+    for (const auto& peer : mapped_) {
+        if (peer->sent > peer->out_taken->load(std::memory_order_acquire)) return peer->participant;
+    }
+    return -1;
 }
 
 // For a millisecond, or until something comes. The one who wakes needs no fence for that: what it

@@ -99,6 +99,13 @@ class Node:
 class Task:
     """A plan with sizes: what an endpoint does for one call."""
 
+class Counts:
+    """How often tasks have been done; for as long as any task or the owner lives."""
+
+    def __init__(self) -> None: ...
+    def read(self) -> tuple[int, int, int]:
+        """Calls that have ended well, their bytes, and ns in which they were under way."""
+
 def task(
     plan: Any,
     participants: int,
@@ -108,8 +115,12 @@ def task(
     op: str,
     dtype: str,
     options: dict[str, int],
+    counts: Counts | None,
 ) -> Task:
-    """A plan (int64, as `roundelay.team` writes it) over a layout, cut into slices."""
+    """A plan (int64, as `roundelay.team` writes it) over a layout, cut into slices.
+
+    `counts` is raised by every call of it, by one and by the option `bytes`.
+    """
 
 class Endpoint:
     """One participant of an exchange; see native/engine/endpoint.hpp."""
@@ -150,6 +161,19 @@ class Endpoint:
     def failed(self) -> bool:
         """Whether it can be used no more, because an exchange has failed; from any thread."""
 
+    def waits(self) -> list[tuple[int, int, int, int]]:
+        """Of each participant that was waited for: number of waits, ns in all, ns of the longest.
+
+        Only waits that were longer than the flag is spun on, some 50 us, count; where ranks share
+        processors, nobody spins. Any thread may ask.
+        """
+
+    def spans(self) -> tuple[int, bytes]:
+        """How many calls there were; of the last 1,024 begin and end, oldest first.
+
+        [call, 2] of int64, in ns of CLOCK_MONOTONIC; all must have ended.
+        """
+
     def run(self, task: Task, input: Any, output: Any, in_place: bool) -> None:
         """Do a task; the GIL is released while it takes long."""
 
@@ -179,8 +203,11 @@ class Endpoint:
     ) -> None:
         """Have `call` do this task for calls with these names, sizes, types and overlap."""
 
-    def shared(self, size: int) -> memoryview:
-        """A block of memory that others of the node may read and write in place."""
+    def shared(self, size: int) -> Buffer:
+        """A block of memory that others of the node may read and write in place.
+
+        It is there as long as the endpoint, or anything that looks at it.
+        """
 
     def close(self) -> None:
         """Say farewell."""

@@ -22,8 +22,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from . import metrics
 from .arrays import Array
 from .calls import ALL_GATHER, How
+from .counting import Metrics, waits
 from .errors import RoundelayError
 from .membership import JOB, Membership, job_tag
 from .planner import Planner
@@ -36,6 +38,7 @@ from .run.handles import Handle, Worker
 from .run.pool import Pool
 from .run.session import Session, accept, join
 from .selection import Table
+from .stragglers import Stragglers, Watch
 from .tracing import Trace
 
 
@@ -58,11 +61,15 @@ def init(
     Raises:
         RoundelayError: ranks are missing, or the environment contradicts itself.
     """
+    served = metrics.asked()
     invitation = None if job else os.environ.get("ROUNDELAY_INVITATION")
     if not 0 < timeout < inf:
         raise RoundelayError(f"timeout = {timeout!r}; expected seconds, more than 0")
     session = accept(invitation, timeout) if invitation else join(job, timeout)
     try:
+        if served:
+            address, port = served
+            metrics.serve_once(address, port + session.local.index(session.rank))
         return Communicator(
             session.exchange, session, range(session.ranks), session.rank, job_tag(session),
             timeout, fixed_order,
@@ -110,7 +117,7 @@ class Communicator(Membership):
         """See `init`, `split` and `part`."""
         self.rank, self.ranks = rank, len(members)
         self._session, self._members, self._tag = session, list(members), tag
-        self.name = tag.partition("+")[0].replace(JOB, "world", 1)
+        self.name = "".join(("world", *tag.partition(".")[1:]))
         self._timeout, self._fixed_order, self._splits = timeout, fixed_order, 0
         places: dict[str, list[int]] = {}
         for r, member in enumerate(self._members):
@@ -126,6 +133,7 @@ class Communicator(Membership):
         self._planner = Planner(rank, self.nodes, self._group, self._grow, table, fixed_order)
         self._recorder = Recorder(rank, self.nodes, self._planner.notes)
         self._recorder.add(self._group)
+        self._watch = Watch(rank, self.ranks, self._recorder.groups)
         if folder := os.environ.get("ROUNDELAY_TRACE"):
             self._recorder.keep(Path(folder, f"rank-{session.rank}{tag.removeprefix(JOB)}.json"))
             weakref.finalize(self, self._recorder.write)
@@ -135,6 +143,7 @@ class Communicator(Membership):
         self._closed = False
         _OPEN.add(self)
         session.opened(self)
+        metrics.watch(self)
 
     def _make(self, *args: Any) -> Self:
         return type(self)(*args)
@@ -230,6 +239,23 @@ class Communicator(Membership):
         members = [self._session.members[m].rank for m in self._members]
         return self._recorder.doing(self.name, self._tag, members)
 
+    def metrics(self) -> Metrics:
+        """What this rank has counted: calls by kind, and waits by peer. They are always counted.
+
+        Any thread may ask, also while a call is under way or after an error.
+        """
+        counts = self._planner.counters.read()
+        return Metrics(self.name, self.rank, counts, waits(self._recorder.groups, self.rank))
+
+    def stragglers(self) -> Stragglers:
+        """Which rank was late, how often and by how much; every rank must call it.
+
+        It looks at the calls since the last report, at most the last 1,024, which are always
+        kept, and gives the same report on all ranks.
+        """
+        self._usable()
+        return self._watch.report(self.name, self, self._in_order)
+
     def _in_order(self, do: Callable[[], Any]) -> Any:
         """Do it after all calls before."""
         if self._worker is None or self._worker.mine():
@@ -288,6 +314,7 @@ class Communicator(Membership):
         self._call = _never
         _OPEN.discard(self)
         self._session.left(self)
+        metrics.forget(self)
         if self._worker is not None:
             self._worker.close()
         self._planner.close()

@@ -13,6 +13,7 @@ import numpy as np
 from . import _native, fixed_order
 from .algorithms import find
 from .arrays import Array, give_back, item_size
+from .counting import Counters
 from .errors import RoundelayError
 from .fixed_order import in_rank_order
 from .layout import layout
@@ -37,6 +38,7 @@ class Planner:
 
     Attributes:
         notes: what calls are, for traces.
+        counters: how often they were made.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class Planner:
         self._rank, self._ranks = rank, len(self._order)
         self._topology = Topology(self._ranks, tuple(map(len, nodes)))
         self._teams = Teams(rank, self._ranks, group, grow)
-        self.notes = Notes()
+        self.notes, self.counters = Notes(), Counters()
         self._table, self._fixed_order = table, in_order
         self._build = lru_cache(maxsize=256)(self._built)
         self._build_ordered = lru_cache(maxsize=256)(self._ordered)
@@ -145,7 +147,7 @@ class Planner:
         if _met(planned) in self._met or len(self._topology.nodes) == 1:
             return
         task = self._task(self._first, self._rank, np.zeros(self._ranks, np.int64), found.dtype,
-                          "sum", call | {"slices": 1, "lag": 0, "divisor": 0})  # fmt: skip
+                          "sum", call | {"slices": 1, "lag": 0, "divisor": 0}, None)  # fmt: skip
         run(self._first.team, self._rank, {self._rank: task}, None, None, False)
         planned.team.group.connect_helpers(planned.pairs)
         planned.team.group.connect(self._rank, planned.peers)
@@ -198,19 +200,22 @@ class Planner:
         self, request: Request, found: Memory, planned: Planned, options: dict[str, int]
     ) -> dict[int, Any]:
         key = (options["collective"], options["plan"], options["root"])
-        self.notes.keep(key, Note(label(planned.schedule), planned.plans))
+        name = label(planned.schedule)
+        self.notes.keep(key, Note(name, planned.plans))
+        counts = {self._rank: self.counters.of(request.kind.name, name, options["bytes"])}
         op = "sum" if request.op in (None, "avg", "premul_sum") else request.op
         return {
-            p: self._task(planned, p, found.counts, found.dtype, op, options)
+            p: self._task(planned, p, found.counts, found.dtype, op, options, counts.get(p))
             for p in planned.numbers
         }
 
     def _task(
-        self, planned: Planned, p: int, counts: Array, dtype: str, op: str, options: dict[str, int]
-    ) -> Any:
+        self, planned: Planned, p: int, counts: Array, dtype: str, op: str, options: dict[str, int],
+        counted: _native.Counts | None,
+    ) -> Any:  # fmt: skip
         places = layout(planned.schedule, p, planned.order, counts)
         participants = self._ranks + planned.schedule.helpers
-        return _native.task(planned.numbers[p], participants, *places, op, dtype, options)
+        return _native.task(planned.numbers[p], participants, *places, op, dtype, options, counted)
 
     def _options(
         self, request: Request, found: Memory, planned: Planned, largest: int
@@ -226,6 +231,7 @@ class Planner:
             **cut._asdict(),
             "streamed": self._streamed(request, found),
             "divisor": self._ranks if request.op == "avg" else 0,
+            "bytes": self._size(found, kind.volume),
             "elements": 0 if request.counts is not None else int(found.counts.sum()),
             "plan": crc32(name.encode()),
             "root": request.root if kind.rooted else NO_ROOT,

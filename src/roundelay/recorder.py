@@ -87,6 +87,7 @@ class Recorder:
 
     Attributes:
         events: how many are kept of each; 0 while nothing is recorded.
+        groups: that of the ranks alone, then those with helpers.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class Recorder:
         """
         self.events = 0
         self._rank, self._notes, self._pid = rank, notes, os.getpid()
-        self._groups: list[Group] = []
+        self.groups: list[Group] = []
         self._node = {r: k for k, ranks in enumerate(nodes) for r in ranks}
         self._names = [f"rank {r}" for r in sorted(self._node)]
         self._nodes = [self._node[r] for r in sorted(self._node)]
@@ -110,7 +111,7 @@ class Recorder:
 
     def add(self, group: Group) -> None:
         """Record this group, too; helpers come after those of the groups before."""
-        self._groups.append(group)
+        self.groups.append(group)
         self._first.append(len(self._names))
         self._names += group.names[len(self._node) :]
         self._nodes += [self._node[host] for host in group.hosts[len(self._node) :]]
@@ -130,18 +131,18 @@ class Recorder:
             raise RoundelayError(f"room for {events} events; expected 1 or more, such as {EVENTS}")
         if not self.events:
             self.events = events
-            for group in self._groups:
+            for group in self.groups:
                 self._trace(group)
         return {
             (g, p): endpoint.traced()[1]
-            for g, group in enumerate(self._groups)
+            for g, group in enumerate(self.groups)
             for p, endpoint in group.endpoints.items()
         }
 
     def stop(self) -> None:
         """Forget what was recorded, and record no more."""
         self.events = 0
-        for group in self._groups:
+        for group in self.groups:
             self._trace(group)
 
     def _trace(self, group: Group) -> None:
@@ -153,14 +154,14 @@ class Recorder:
         since = since or {}
         parts = [
             self._part(g, p, since.get((g, p), 0))
-            for g, group in enumerate(self._groups)
+            for g, group in enumerate(self.groups)
             for p in group.endpoints
         ]
         return Timeline.joined(parts)
 
     def _part(self, g: int, participant: int, since: int) -> Timeline:
         """The events of one participant, and what they are."""
-        data, count = self._groups[g].endpoints[participant].traced()
+        data, count = self.groups[g].endpoints[participant].traced()
         raw = np.frombuffer(data, _EVENT)
         fresh = min(count - since, len(raw))
         raw = raw[len(raw) - fresh :]
@@ -241,7 +242,7 @@ class Recorder:
     def last_calls(self) -> list[LastCall]:
         """The last calls of this rank, oldest first: 16 of each of its groups."""
         found = []
-        for g, group in enumerate(self._groups):
+        for g, group in enumerate(self.groups):
             for number, *rest, begun, ended in group.endpoints[self._rank].last_calls():
                 e = dict(zip(("bytes", "stage", "slice", "collective", "type", "op"), rest,
                              strict=True))  # fmt: skip
@@ -254,7 +255,7 @@ class Recorder:
     def doing(self, name: str, tag: str, ranks: list[int]) -> list[Doing]:
         """What this rank does in each of its groups: the last call, or the one under way."""
         found = []
-        for g, group in enumerate(self._groups):
+        for g, group in enumerate(self.groups):
             doing = Doing(name, f"{tag}+{g}" if g else tag, ranks)
             endpoint = group.endpoints[self._rank]
             if calls := endpoint.last_calls():

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from .errors import RoundelayError
 from .recorder import EVENTS, Recorder
-from .timeline import COLUMNS, Act, Timeline
+from .timeline import COLUMNS, Act, Column, Timeline
 
 WARM: Final = 3
 ROUNDS: Final = 12
@@ -162,14 +162,18 @@ def differences(
 
 def adjusted(timeline: Timeline, rank: int, before: Clocks, after: Clocks) -> Timeline:
     """A rank's events on the clock of rank 0: clocks drift, so between the two measurements."""
+    return timeline.shifted(-lead(timeline.begin, rank, before, after))
+
+
+def lead(times: Column, rank: int, before: Clocks, after: Clocks) -> Column:
+    """By how many ns a rank's clock was ahead of rank 0's at these times on it."""
     first, last = int(before.ahead[rank]), int(after.ahead[rank])
-    if first == last:
-        return timeline.shifted(-first)
     begin, end = before.at + first, after.at + last
-    if begin == end:
-        return timeline.shifted(-last)
-    part = (timeline.begin - begin) / (end - begin)
-    return timeline.shifted(-(first + np.rint(part * (last - first)).astype(np.int64)))
+    if first == last or begin == end:
+        return np.full(times.shape, last)
+    part = (times - begin) / (end - begin)
+    drifted: Column = first + np.rint(part * (last - first)).astype(np.int64)
+    return drifted
 
 
 def clock_name() -> str:
@@ -208,4 +212,5 @@ def unpack(data: bytes) -> Timeline:
                     lost=p.lost)  # fmt: skip
 
 
-__all__ = ["EVENTS", "Clocks", "Trace", "adjusted", "compare", "differences", "pack", "unpack"]
+__all__ = ["EVENTS", "Clocks", "Trace", "adjusted", "compare", "differences", "lead", "pack",
+           "unpack"]  # fmt: skip

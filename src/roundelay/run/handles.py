@@ -57,12 +57,10 @@ class Worker:
 
     def __init__(self, name: str, interrupt: Callable[[], None]) -> None:
         self._interrupt = interrupt
-        self._pool = ThreadPoolExecutor(1, name, self._begin)
-        self._thread = -1
+        self._threads = threads = list[int]()  # the one, once it has begun
+        # Not a method of this object: that would be a cycle, and what it interrupts would stay.
+        self._pool = ThreadPoolExecutor(1, name, lambda: threads.append(get_ident()))
         self._last: Handle | None = None
-
-    def _begin(self) -> None:
-        self._thread = get_ident()
 
     def submit(self, operation: Callable[[], Any]) -> Handle:
         """Have it done after all before it; at once, where the thread itself asks for it."""
@@ -77,7 +75,7 @@ class Worker:
 
     def mine(self) -> bool:
         """Whether it is the thread of the caller."""
-        return get_ident() == self._thread
+        return get_ident() in self._threads
 
     def close(self) -> None:
         """Ends when what was submitted has been done."""

@@ -34,7 +34,7 @@ def _checked(shape: int | Sequence[int]) -> tuple[int, ...]:
 class _Memory:
     """Part of a block, for NumPy to look at."""
 
-    def __init__(self, block: memoryview, begin: int, size: int) -> None:
+    def __init__(self, block: Any, begin: int, size: int) -> None:
         whole = np.frombuffer(block, np.uint8)
         self.block = block
         self.__array_interface__ = {
@@ -50,7 +50,7 @@ class Pool:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._blocks: list[memoryview] = []
+        self._blocks: list[Any] = []
         self._free: list[tuple[int, int, int]] = []  # (block, begin, end)
 
     def empty(self, shape: int | Sequence[int], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -98,6 +98,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
     def setGroupDesc(self, description: str) -> None:  # noqa: N802
         """For torch."""
         self._description = description
+        self.comm.name = self._name if description in ("", "undefined") else description
 
     def get_group_store(self) -> Any:
         """The store of its ranks alone."""
