@@ -219,6 +219,18 @@ def secret_of(env: Env, *shared: str) -> bytes:
     return _digest("secret", given)
 
 
+def switch(name: str, env: Env = os.environ) -> bool:
+    """Whether a variable that turns something on is 1; it may be 0, empty or not set.
+
+    Raises:
+        RoundelayError: it is something else.
+    """
+    text = env.get(name, "")
+    if text not in ("", "0", "1"):
+        raise RoundelayError(f"{name} is {text!r}; expected 1 or 0")
+    return text == "1"
+
+
 def _digest(*parts: str) -> bytes:
     whole = hashlib.sha256(b"roundelay")
     for part in parts:
