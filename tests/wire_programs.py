@@ -1,7 +1,12 @@
 """What ranks do in the tests of connections: each function runs in every rank of a job."""
 
+import gc
+import json
+import logging
+import os
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from rank_programs import everybody, numbers
@@ -51,3 +56,52 @@ def pause_between_sums(comm):
     time.sleep(1)
     print(time.time(), flush=True)
     sums(comm, 1000, 1_000_000)
+
+
+def besieged(comm, folder):
+    """Exchanges, new groups and new connections until a file is there; what it takes is printed.
+
+    In turn each rank is late, so that the others answer at their doors meanwhile.
+    """
+    logging.getLogger("roundelay").setLevel(logging.ERROR)  # each stranger is a warning
+    session, turn = comm._session, 0
+    stop = np.zeros(1, np.int64)
+    while not stop[0]:
+        if turn == 8:
+            before = taken()
+            doors = [(m.host, m.port) for m in session.members]
+            print(json.dumps([doors, session.nonce.hex()]), flush=True)
+        late(comm, turn % comm.ranks, 0.1)
+        right(comm, turn)
+        if turn % 4 == 0:
+            part = comm.split(0)
+            right(part, turn)
+            part.close()
+        stop[0] = comm.rank == 0 and Path(folder, "stop").exists()
+        comm.all_reduce(stop, op="max")
+        turn += 1
+    for rank in (0, 1):  # longer than a stranger may say nothing
+        late(comm, rank, 2.5)
+    del part
+    gc.collect()
+    print(json.dumps([before, taken(), turn]), flush=True)
+
+
+def late(comm, rank, seconds):
+    """An exchange to which a rank comes late."""
+    if rank == comm.rank:
+        time.sleep(seconds)
+    comm._session.exchange(b"")
+
+
+def right(comm, salt):
+    x = numbers(comm.rank, 5000, salt=salt)
+    comm.all_reduce(x)
+    if (x != np.sum(everybody(comm.ranks, 5000, salt=salt), axis=0)).any():
+        sys.exit(f"a wrong sum in turn {salt}")
+
+
+def taken():
+    """Open descriptors and bytes of memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return len(os.listdir("/proc/self/fd")), pages * os.sysconf("SC_PAGE_SIZE")
