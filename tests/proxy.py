@@ -35,7 +35,8 @@ class Flow:
 class Proxy:
     """Passes on what comes; `meddle(flow, offset, data)` gives what is passed on instead.
 
-    Offsets of data connections count from the end of the handshake.
+    Offsets count from the end of the handshake. Without `rewrite` only start-up leads through it,
+    and what ranks say of themselves is left as it is.
     """
 
     def __init__(self, meddle=None, rewrite=True):
@@ -46,7 +47,7 @@ class Proxy:
         self._lock = threading.Lock()
         self._target = None
         self.recorded = bytearray()
-        """All that passed in start-up, and the handshakes of data connections."""
+        """What passed in start-up and over its connections later, and all handshakes."""
         self.address, self.rank_0 = self._two_ports()
 
     def _two_ports(self):
@@ -113,15 +114,13 @@ class Proxy:
         """A rank that joins: its arrival says where it listens."""
         far = self._reach(near, self._target)
         hello = self._handshake(near, far)
-        arrival = frame(near)
         if self._rewrite:
-            said = json.loads(arrival)
+            said = json.loads(frame(near))
             member = said["member"]
             host, port = member["host"], member["port"]
             door = self._listen(lambda data: self._connect(data, (host, port)))
             member["port"] = door.getsockname()[1]
-            arrival = json.dumps(said).encode()
-        self._pass_frame(far, arrival)
+            self._pass_frame(far, json.dumps(said).encode())
         self._relay(near, far, Flow(hello[0], 0, -1, False))
 
     def _connect(self, near, target):

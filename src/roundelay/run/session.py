@@ -20,6 +20,7 @@ from .links import DATA_LIMIT, Links
 from .loop import Loop
 from .machine import node_identity
 from .members import Member, Star
+from .sealed import encrypts
 from .seeking import Seeking
 from .wire import derive
 
@@ -187,6 +188,7 @@ def join(job: Job | None = None, timeout: float = 60.0) -> Session:
     job = job_from_environment() if job is None else job
     if job.ranks == 1:
         return _alone(job, timeout)
+    encrypts()  # what is missing for it is an error before anything begins
     loop = Loop()
     star = None
     try:
