@@ -20,6 +20,7 @@
 
 #include "block.hpp"
 #include "buffers.hpp"
+#include "engine/checksum.hpp"
 #include "engine/endpoint.hpp"
 #include "errors.hpp"
 #include "known_calls.hpp"
@@ -138,8 +139,8 @@ class PythonEndpoint {
           keep_gil_(keep_gil), pid_(getpid()), forks_(forks().load()) {}
 
     void meet(int participant, std::uint32_t local) { endpoint_.meet(participant, local); }
-    void link(int participant, std::vector<int> fds) {
-        endpoint_.meet(participant, Link(std::move(fds)));
+    void link(int participant, std::vector<int> fds, bool checked) {
+        endpoint_.meet(participant, Link(std::move(fds), checked));
     }
     bool knows(int participant) const { return endpoint_.knows(participant); }
     void trace(std::size_t events) { endpoint_.trace(events); }
@@ -293,7 +294,7 @@ class PythonEndpoint {
     [[noreturn]] void raise(const Failure& failure) const {
         if (PyErr_Occurred() != nullptr) throw nb::python_error();  // of a signal's handler
         static constexpr const char* kTypes[] = {"PeerLost", "CallsDiffer", "Broken", "TooLate",
-                                                 "Interrupted"};
+                                                 "Interrupted", "BytesChanged"};
         const nb::object type = nb::module_::import_("roundelay.errors")
                                     .attr(kTypes[static_cast<int>(failure.trouble())]);
         const nb::object error = type(failure.what(), failure.participant());
@@ -339,6 +340,11 @@ bool attachable(int pid, std::uint64_t address) {
     return process_vm_readv(pid, &own, 1, &far, 1, 0) == sizeof(found) && found == kSample;
 }
 
+std::uint32_t checksum(nb::handle memory, bool portable) {
+    const Buffer buffer(memory, false, "checksum: the bytes");
+    return (portable ? crc32c_portable : crc32c)(0, buffer.data(), buffer.size());
+}
+
 }  // namespace
 
 void bind_engine(nb::module_& module) {
@@ -370,6 +376,7 @@ void bind_engine(nb::module_& module) {
                nb::arg("output"), nb::arg("length"), nb::arg("op"), nb::arg("type"),
                nb::arg("options"), nb::arg("counts").none());
     module.def("ping", ping);
+    module.def("checksum", checksum, nb::arg("memory"), nb::arg("portable") = false);
     module.def("attachable", attachable);
     module.def("own_address", [] { return reinterpret_cast<std::uint64_t>(&kSample); });
     nb::class_<PythonEndpoint>(module, "Endpoint")

@@ -34,15 +34,21 @@ def free_address():
         return f"127.0.0.1:{s.getsockname()[1]}"
 
 
-def start(name, ranks, *arguments, nodes=None, environ=None, module="rank_programs"):
-    """Processes that call `MODULE.NAME(comm, *arguments)`; `nodes` names each rank's node."""
-    address, secret = free_address(), secrets.token_hex(8)
+def start(name, ranks, *arguments, nodes=None, environ=None, module="rank_programs", proxy=None):
+    """Processes that call `MODULE.NAME(comm, *arguments)`; `nodes` names each rank's node.
+
+    `environ` is for all ranks, or a list with that of each. With a `proxy` all connections lead
+    through it.
+    """
+    given = environ if isinstance(environ, list) else [environ or {}] * ranks
+    first = proxy.rank_0 if proxy else free_address()
+    address, secret = [first] + [proxy.address if proxy else first] * ranks, secrets.token_hex(8)
     code = f"import {module}; {module}.main({name!r}, {arguments!r})"
     return [
         subprocess.Popen(
             [sys.executable, "-W", "error", "-c", code],
-            env={**environment(r, ranks, address, secret, nodes[r] if nodes else None),
-                 **(environ or {})},
+            env={**environment(r, ranks, address[r], secret, nodes[r] if nodes else None),
+                 **given[r]},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -11,7 +11,8 @@ enum class Trouble {
     mismatch,    // participants were asked to do different things
     broken,      // an earlier trouble, here or elsewhere
     late,        // nothing has come for as long as the caller allows
-    interrupted  // a signal's handler has raised an error here
+    interrupted,  // a signal's handler has raised an error here
+    changed       // bytes are not those that were sent
 };
 
 class Failure : public std::runtime_error {

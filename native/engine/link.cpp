@@ -1,11 +1,9 @@
 #include "engine/link.hpp"
 
-#include "engine/failure.hpp"
+#include "engine/checksum.hpp"
 #include "errors.hpp"
 
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,53 +15,18 @@
 namespace roundelay::engine {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x4C444E52;
 constexpr std::size_t kMostParts = 64;    // of one call to the kernel
-constexpr std::size_t kMostText = 4096;   // of a word
-constexpr std::size_t kMostUnsaid = 16384;  // bytes of words that may wait
-
-// A peer whose machine answers nothing for so long is lost.
-constexpr int kSilenceMs = 10'000;
-constexpr int kProbeFromS = 4;   // of silence
-constexpr int kProbeEveryS = 2;
-constexpr int kProbes = 3;
-
-struct WordHeader {
-    std::uint32_t magic;
-    std::uint8_t kind;
-    std::uint8_t spare[3];
-    std::int32_t blamed;
-    std::int32_t trouble;
-    std::uint32_t length;
-    Call call;
-};
-
-bool again(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
-
-// Have the kernel tell when the other end's machine, or the network, is gone without a word. Only
-// for a connection of few bytes: where a peer is too busy to read, one for data stands still for
-// as long, and that is no fault.
-void watch(int fd) {
-    const auto set = [fd](int level, int option, int value) {
-        setsockopt(fd, level, option, &value, sizeof(value));
-    };
-    set(SOL_SOCKET, SO_KEEPALIVE, 1);
-    set(IPPROTO_TCP, TCP_KEEPIDLE, kProbeFromS);
-    set(IPPROTO_TCP, TCP_KEEPINTVL, kProbeEveryS);
-    set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-    set(IPPROTO_TCP, TCP_USER_TIMEOUT, kSilenceMs);
-}
-
 }  // namespace
 
-Link::Link(std::vector<int> connections) : sockets_(connections) {
+Link::Link(std::vector<int> connections, bool checked)
+    : sockets_(connections), checked_(checked) {
     if (connections.size() < 2) throw BadInput("a link takes two connections or more");
     words_ = connections.front();
     for (const int fd : connections) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     for (std::size_t i = 1; i < connections.size(); ++i) {
         connections_.push_back(Connection{connections[i], {}, {}, 0});
     }
-    watch(words_);
+    watch_words();
 }
 
 Link::Link(Link&& other) noexcept = default;
@@ -73,7 +36,13 @@ Link::~Link() = default;
 bool Link::send(const Call& call, std::span<const iovec> parts, std::size_t size,
                 std::uint32_t* open) {
     Connection& connection = connections_[sent_++ % connections_.size()];
-    Outgoing message{{kMagic, 0, size, call}, {}, 0, open};
+    Outgoing message{{kMagic, 0, size, call, 0, 0}, {}, 0, open};
+    if (checked_) {
+        for (const iovec& part : parts) {
+            message.header.body = crc32c(message.header.body, part.iov_base, part.iov_len);
+        }
+        message.header.sum = sum_of(message.header);
+    }
     message.parts.reserve(parts.size() + 1);
     message.parts.push_back({&message.header, sizeof(Header)});
     message.parts.insert(message.parts.end(), parts.begin(), parts.end());
@@ -99,7 +68,7 @@ bool Link::push(Connection& connection, Outgoing& message) {
         const ssize_t n = sendmsg(connection.fd, &out, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0) {
             if (errno == EINTR) continue;
-            if (again(errno)) return false;
+            if (try_again(errno)) return false;
             lose(errno);
             return true;
         }
@@ -135,8 +104,17 @@ std::size_t Link::read(int fd, iovec* parts, std::size_t count) {
     in.msg_iovlen = std::min(count, kMostParts);
     const ssize_t n = recvmsg(fd, &in, MSG_DONTWAIT);
     if (n > 0) return static_cast<std::size_t>(n);
-    if (n == 0 || !again(errno)) lose(n == 0 ? 0 : errno);
+    if (n == 0 || !try_again(errno)) lose(n == 0 ? 0 : errno);
     return 0;
+}
+
+// To the sum of the message under way, while the bytes are in the cache.
+void Link::add(const iovec* parts, std::size_t size) {
+    for (; size > 0; ++parts) {
+        const std::size_t here = std::min(size, parts->iov_len);
+        sum_ = crc32c(sum_, parts->iov_base, here);
+        size -= here;
+    }
 }
 
 void Link::lose(int error) {
@@ -155,6 +133,10 @@ bool Link::receive(const Call& call, std::span<const Span> into, std::size_t siz
         connection.header_got += n;
     }
     const Header& header = connection.header;
+    if (checked_ && sum_of(header) != header.sum) {
+        lose(kChanged);
+        return false;
+    }
     if (header.magic != kMagic || header.size != size ||
         header.call != call) {
         other = header.call;
@@ -176,61 +158,17 @@ bool Link::receive(const Call& call, std::span<const Span> into, std::size_t siz
         const std::size_t n = read(connection.fd, parts, count);
         if (n == 0) return false;
         got_ += n;
+        if (checked_) add(parts, n);
+    }
+    if (checked_ && sum_ != header.body) {
+        lose(kChanged);
+        return false;
     }
     connection.header_got = 0;
     got_ = 0;
+    sum_ = 0;
     ++received_;
     return true;
-}
-
-std::optional<Word> Link::hear() {
-    // Nothing is read while a word is there already: what is kept has an end.
-    if (std::optional<Word> word = next_word()) return word;
-    char bytes[1024];
-    const ssize_t n = recv(words_, bytes, sizeof(bytes), MSG_DONTWAIT);
-    if (n > 0) heard_.append(bytes, static_cast<std::size_t>(n));
-    if (n == 0 || (n < 0 && !again(errno))) lose(n == 0 ? 0 : errno);
-    return next_word();
-}
-
-std::optional<Word> Link::next_word() {
-    WordHeader header{};
-    if (heard_.size() < sizeof(header)) return std::nullopt;
-    std::memcpy(&header, heard_.data(), sizeof(header));
-    const bool known = header.kind >= static_cast<int>(Word::Kind::farewell) &&
-                       header.kind <= static_cast<int>(Word::Kind::waiting) &&
-                       header.trouble >= 0 &&
-                       header.trouble <= static_cast<int>(Trouble::interrupted);
-    if (header.magic != kMagic || !known || header.length > kMostText) {
-        lose(EPROTO);
-        return std::nullopt;
-    }
-    if (heard_.size() < sizeof(header) + header.length) return std::nullopt;
-    Word word{static_cast<Word::Kind>(header.kind), header.blamed, header.trouble,
-              heard_.substr(sizeof(header), header.length), header.call};
-    heard_.erase(0, sizeof(header) + header.length);
-    return word;
-}
-
-void Link::say(const Word& word) {
-    WordHeader header{kMagic, static_cast<std::uint8_t>(word.kind), {}, word.blamed,
-                      word.trouble,
-                      static_cast<std::uint32_t>(std::min(word.text.size(), kMostText)),
-                      word.call};
-    // A peer that computes for hours reads none: what it is told now and then may be left out.
-    if (unsaid_.size() < kMostUnsaid || word.kind == Word::Kind::failure) {
-        unsaid_.append(reinterpret_cast<const char*>(&header), sizeof(header));
-        unsaid_.append(word.text, 0, header.length);
-    }
-    flush_words();
-}
-
-// The rest stays for later: a word that was cut short could not be told from the next one.
-void Link::flush_words() {
-    if (unsaid_.empty()) return;
-    const ssize_t n =
-        ::send(words_, unsaid_.data(), unsaid_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n > 0) unsaid_.erase(0, static_cast<std::size_t>(n));
 }
 
 void Link::end() {

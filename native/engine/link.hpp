@@ -2,10 +2,13 @@
 //
 // Message k goes over connection k modulo their number, behind a header, and is taken in that
 // order. A connection of its own carries what is said about the exchange: farewells and failures.
+// Where both ends ask for it, messages and words carry check sums: one of the header, one of what
+// follows it.
 #pragma once
 
 #include <sys/uio.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -15,6 +18,7 @@
 #include <vector>
 
 #include "engine/call.hpp"
+#include "engine/checksum.hpp"
 #include "engine/sockets.hpp"
 
 namespace roundelay::engine {
@@ -36,8 +40,8 @@ struct Word {
 
 class Link {
    public:
-    // Takes over the connections: the first is for words.
-    explicit Link(std::vector<int> connections);
+    // Takes over the connections: the first is for words. `checked`: with check sums.
+    explicit Link(std::vector<int> connections, bool checked = false);
     Link(Link&& other) noexcept;
     Link(const Link&) = delete;
     Link& operator=(const Link&) = delete;
@@ -57,8 +61,12 @@ class Link {
     void pump();                    // sends more of what waits
     bool idle() const { return waiting_ == 0; }  // nothing waits to be sent
     bool lost() const { return lost_; }
-    int error() const { return error_; }  // why it is lost, as errno; 0: the peer closed it
+    // Why it is lost, as errno; 0: the peer closed it; kChanged: not what the peer has sent came.
+    int error() const { return error_; }
+    static constexpr int kChanged = EBADMSG;
     std::optional<Word> hear();     // what has been said, if anything
+    // The same; waits for it until a moment of now(), or until nothing more can be said.
+    std::optional<Word> hear_until(std::uint64_t moment);
     void say(const Word& word);     // as far as it goes without waiting
     void end();                     // no more messages: the peer sees it after all before
 
@@ -71,10 +79,21 @@ class Link {
    private:
     struct Header {
         std::uint32_t magic;
-        std::uint32_t spare;
+        std::uint32_t sum;  // of the header, in which it counts as 0; or 0: there are no sums
         std::uint64_t size;
         Call call;
+        std::uint32_t body;  // sum of the bytes that follow; or 0
+        std::uint32_t spare;
     };
+    static_assert(sizeof(Header) == 56);
+    static constexpr std::uint32_t kMagic = 0x4C444E52;
+
+    template <class AnyHeader>
+    static std::uint32_t sum_of(AnyHeader header) {
+        header.sum = 0;
+        return crc32c(0, &header, sizeof(header));
+    }
+
     struct Outgoing {
         Header header;
         std::vector<iovec> parts;  // the header first
@@ -90,11 +109,18 @@ class Link {
 
     bool push(Connection& connection, Outgoing& message);
     std::size_t read(int fd, iovec* parts, std::size_t count);
+    void add(const iovec* parts, std::size_t size);
     void lose(int error);
+    static bool try_again(int error) {
+        return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+    }
+    void watch_words();
     std::optional<Word> next_word();
+    std::nullopt_t unreadable(int error);
     void flush_words();
 
     Sockets sockets_;
+    bool checked_;
     std::vector<Connection> connections_;
     int words_ = -1;
     std::string heard_;
@@ -102,8 +128,10 @@ class Link {
     std::uint64_t sent_ = 0;
     std::uint64_t received_ = 0;
     std::size_t got_ = 0;  // bytes of the message under way
+    std::uint32_t sum_ = 0;  // of these
     std::size_t waiting_ = 0;
     bool lost_ = false;
+    bool mute_ = false;  // nothing more comes from the connection for words
     int error_ = 0;
 };
 

@@ -20,6 +20,7 @@ constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kYieldFor = 1 * kMs;    // then it sleeps in the kernel
 constexpr std::uint64_t kHostEvery = 20 * kMs;  // asking for signals
 constexpr std::uint64_t kAliveEvery = 20 * kMs;
+constexpr std::uint64_t kLastWords = 200 * kMs;
 constexpr std::uint64_t kCompareFrom = 100 * kMs;  // what others were asked for; then ever rarer
 
 }  // namespace
@@ -231,23 +232,32 @@ void Endpoint::fail(const Failure& failure) {
 void Endpoint::lost(int participant) {
     int error = 0;
     bool left = has_left(participant);
-    // What it said before it went is the better reason.
+    // What it said before it went is the better reason. It comes over a connection of its own, and
+    // so perhaps later.
     Linked* const linked = routes_[static_cast<std::size_t>(participant)].linked;
     if (linked != nullptr) {
         error = linked->link.error();
         left = left || linked->left;
-        while (const std::optional<Word> word = linked->link.hear()) {
+        const std::uint64_t until = error == Link::kChanged ? 0 : now() + kLastWords;
+        while (const std::optional<Word> word = linked->link.hear_until(until)) {
             left = left || word->kind == Word::Kind::farewell;
             if (word->kind != Word::Kind::failure) continue;
             fail({static_cast<Trouble>(word->trouble), word->blamed, word->text});
         }
     }
     check_others();
+    if (error == Link::kChanged) {
+        fail({Trouble::changed, participant,
+              "bytes were changed on the way from " + name(participant) + " to " +
+                  name(participant_) + ": a check sum differs, in call " +
+                  std::to_string(sequence_) + "; look for a fault in the network between the two, "
+                  "or in the memory of their machines"});
+    }
     const bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
     const std::string how =
         silent ? " can no longer be reached (" + std::string(std::strerror(error)) +
                      "): its machine is down, or the network between is cut; "
-               : std::string(left ? " has closed its communicator" : " has ended") +
+               : std::string(left ? " has closed its communicator" : " has ended, or its connection was cut,") +
                      " while others exchange data with it; ";
     fail({Trouble::lost, participant, name(participant) + how + name(participant_) +
           " noticed in call " + std::to_string(sequence_)});

@@ -13,6 +13,7 @@ from .algorithms import Algorithm, algorithm, algorithms, build, find
 from .cost import bound, cost
 from .errors import (
     Broken,
+    BytesChanged,
     CallsDiffer,
     ExchangeError,
     Interrupted,
@@ -64,6 +65,7 @@ __all__ = [
     "REDUCE",
     "Algorithm",
     "Broken",
+    "BytesChanged",
     "CallsDiffer",
     "Clock",
     "Communicator",

@@ -139,8 +139,11 @@ class Endpoint:
     def meet(self, participant: int, local: int) -> None:
         """A participant of this node."""
 
-    def link(self, participant: int, connections: list[int]) -> None:
-        """A participant of another node, and TCP connections with it: the first is for words."""
+    def link(self, participant: int, connections: list[int], checked: bool) -> None:
+        """A participant of another node, and TCP connections with it: the first is for words.
+
+        `checked`: all that goes over them carries check sums.
+        """
 
     def knows(self, participant: int) -> bool:
         """Whether it has been met or linked."""
@@ -223,6 +226,9 @@ def attachable(pid: int, address: int) -> bool:
 
 def own_address() -> int:
     """The address of something for others to read."""
+
+def checksum(memory: Any, portable: bool = False) -> int:
+    """CRC-32C of bytes; `portable`: without the processor's instruction for it."""
 
 def ping(memory: Any, role: int, rounds: int) -> int:
     """Ns that a cache line takes one way between two processes, which call it as 0 and 1."""

@@ -49,5 +49,9 @@ class Interrupted(ExchangeError):
     """A rank was interrupted in the middle of an exchange."""
 
 
+class BytesChanged(ExchangeError):
+    """A check sum differs: bytes are not those that were sent. See ROUNDELAY_CHECKSUM."""
+
+
 class Broken(ExchangeError):
     """The exchange failed here or elsewhere."""

@@ -164,6 +164,8 @@ def _job(
             f"{names[1]} - 1. Were the variables set for another job?"
         )
     local_rank = _number(env, names[2], source) if env.get(names[2]) else None
+    if ranks > 1:
+        _refuse_guessable(env)
     place = _place(env, source, ids, default) if ranks > 1 else _Place("127.0.0.1", 0, True)
     secret = secret_of(env, source, *ids, place.host, str(place.port))
     return Job(rank, ranks, local_rank, place.host, place.port, secret, source, place.own_port)
@@ -224,6 +226,27 @@ def secret_of(env: Env, *shared: str) -> bytes:
     if not given:
         raise RoundelayError("ROUNDELAY_SECRET is empty; give it a value, or unset it")
     return _digest("secret", given)
+
+
+def _refuse_guessable(env: Env) -> None:
+    """What is encrypted must not be to be read by whoever finds out the job's id."""
+    if switch("ROUNDELAY_ENCRYPT", env) and env.get("ROUNDELAY_SECRET") is None:
+        raise RoundelayError(
+            "ROUNDELAY_ENCRYPT is 1, and ROUNDELAY_SECRET is not set; expected a secret that "
+            "nobody can guess, the same for all ranks. roundelay launch makes one"
+        )
+
+
+def switch(name: str, env: Env = os.environ) -> bool:
+    """Whether a variable that turns something on is 1; it may be 0, empty or not set.
+
+    Raises:
+        RoundelayError: it is something else.
+    """
+    text = env.get(name, "")
+    if text not in ("", "0", "1"):
+        raise RoundelayError(f"{name} is {text!r}; expected 1 or 0")
+    return text == "1"
 
 
 def _digest(*parts: str) -> bytes:

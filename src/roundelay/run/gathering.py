@@ -31,7 +31,8 @@ from .members import (
     seen_from,
     send_all,
 )
-from .wire import Channel, ClosedError, DroppedError, Hello
+from .sealed import encrypts
+from .wire import Channel, ClosedError, DroppedError, Hello, encrypts_differ
 
 LINGER: Final = 0.5
 """Seconds that rank 0 stays after a failure, so that late ranks hear of it, too."""
@@ -108,7 +109,17 @@ class Gathering:
     async def _admit(self, hello: Hello, channel: Channel) -> None:
         if hello.purpose != JOIN or hello.target != 0:
             raise DroppedError(f"it asks rank {hello.target} for {hello.purpose!r}")
-        arrival = decode_arrival(await channel.receive())
+        if hello.sealed != encrypts():
+            differ = encrypts_differ(0, hello.source, hello.sealed)
+            self._failure = self._failure or differ
+            raise DroppedError(differ)
+        try:
+            arrival = decode_arrival(await channel.receive())
+        except ClosedError:
+            raise  # it will come again
+        except DroppedError as error:
+            self._failure = self._failure or f"rank {hello.source} came, but {error}"
+            raise
         self._there.append(channel)
         member = arrival.member
         log.debug("rank %d has come: process %d at %s", member.rank, member.pid, member.host)

@@ -11,6 +11,7 @@ import msgspec
 
 from .._native import Endpoint, Node, attachable, own_address
 from ..errors import RoundelayError
+from .environment import switch
 from .machine import available_bytes, boot_identity
 from .session import Session
 
@@ -36,6 +37,7 @@ class _Card(msgspec.Struct, array_like=True):
     address: int
     machine: str
     processors: list[int]
+    checksum: bool
 
 
 class Group:
@@ -87,6 +89,7 @@ class Group:
         asked = arena or _number("ROUNDELAY_ARENA", ARENA)
         # One more, for what is said about the exchange.
         self._connections = _number("ROUNDELAY_CONNECTIONS", CONNECTIONS) + 1
+        self._checksum = switch("ROUNDELAY_CHECKSUM")
         node = Node.make(len(near), _affordable(asked, len(near))) if leader == me else None
         if node and node.arena < asked:
             LOG.warning(
@@ -96,9 +99,10 @@ class Group:
                 f"{asked:,}",
             )
         mine = _Card(os.getpid(), node.fd if node else -1, own_address(), boot_identity(),
-                     sorted(os.sched_getaffinity(0)))  # fmt: skip
+                     sorted(os.sched_getaffinity(0)), self._checksum)  # fmt: skip
         cards = [msgspec.msgpack.decode(c, type=_Card)
                  for c in exchange(msgspec.msgpack.encode(mine))]  # fmt: skip
+        _check_checksum(cards)
         node = node or Node.open(cards[leader].pid, cards[leader].fd)
         own = [p for p, host in enumerate(hosts) if host == me]
         for p in own:
@@ -141,7 +145,7 @@ class Group:
         fresh = {self._ranks[p]: p for p in peers if p not in self._near and not endpoint.knows(p)}
         found = self._session.connect(fresh, self._tag, self._connections)
         for rank, sockets in found.items():
-            endpoint.link(fresh[rank], [s.detach() for s in sockets])
+            endpoint.link(fresh[rank], [s.detach() for s in sockets], self._checksum)
 
     def connect_helpers(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Connections of pairs of participants, one of each being a helper."""
@@ -154,12 +158,22 @@ class Group:
                     rank = self._ranks[self.hosts[other]]
                     purpose = f"{self._tag}:{a}:{b}"
                     found = self._session.connect([rank], purpose, self._connections)
-                    endpoint.link(other, [s.detach() for s in found[rank]])
+                    endpoint.link(other, [s.detach() for s in found[rank]], self._checksum)
 
     def close(self) -> None:
         """Says farewell to the others."""
         for endpoint in self.endpoints.values():
             endpoint.close()
+
+
+def _check_checksum(cards: Sequence[_Card]) -> None:
+    other = next((r for r, card in enumerate(cards) if card.checksum != cards[0].checksum), None)
+    if other is not None:
+        ours, theirs = int(cards[0].checksum), int(cards[other].checksum)
+        raise RoundelayError(
+            f"ROUNDELAY_CHECKSUM is {ours} for rank 0 and {theirs} for rank {other}; expected the "
+            "same for all ranks. Set it for all of them, or for none"
+        )
 
 
 def _crowded(cards: Sequence[_Card], near: Sequence[int]) -> bool:

@@ -183,6 +183,8 @@ class Links:
         rest = frame[_HEAD.size :]
         if kind == _BRINGS and len(rest) >= _WAIT.size:
             (wait,) = _WAIT.unpack_from(rest)
+            if self._brought[peer] or not wait >= 0:  # it brings one thing, and has an answer first
+                raise DroppedError("it sent what is not understood")
             self._brought[peer].append((time.monotonic() + wait, rest[_WAIT.size :]))
         elif kind == _ANSWER and number == self._number:
             self._answer = rest
@@ -211,10 +213,16 @@ def _late(late: list[int], timeout: float, ranks: int) -> str:
 
 
 def _unpack(answer: bytes, ranks: int) -> list[bytes]:
-    parts, at = [], 0
-    for _ in range(ranks):
+    parts: list[bytes] = []
+    at = 0
+    while len(parts) < ranks and at + _SIZE.size <= len(answer):
         (size,) = _SIZE.unpack_from(answer, at)
         at += _SIZE.size
         parts.append(answer[at : at + size])
         at += size
+    if len(parts) < ranks or at != len(answer):
+        raise RoundelayError(
+            f"rank 0 answered with {len(answer)} bytes that are not those of {ranks} ranks; are "
+            "all of one version of Roundelay?"
+        )
     return parts

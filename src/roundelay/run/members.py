@@ -28,6 +28,7 @@ JOIN: Final = "roundelay:join"
 
 _TABLE: Final = b"T"
 _FAILED: Final = b"F"
+_UNREADABLE: Final = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,11 @@ def decode_arrival(frame: bytes) -> Arrival:
     try:
         value = json.loads(frame)
         member = _member(value["member"])
-        numbers = int(value["ranks"]), float(value["wait"]), int(value["generation"])
-        return Arrival(member, *numbers)
-    except (ValueError, TypeError, KeyError) as error:
+        wait = float(value["wait"])
+        if not wait >= 0:
+            raise ValueError(f"it waits {wait} s")
+        return Arrival(member, int(value["ranks"]), wait, int(value["generation"]))
+    except _UNREADABLE as error:
         raise DroppedError(f"what it says of itself cannot be read: {error}") from error
 
 
@@ -130,7 +133,7 @@ def decode_table(frame: bytes, ranks: int | None = None) -> Table:
         value = json.loads(frame[1:])
         members = tuple(_member(m) for m in value["members"])
         table = Table(bytes.fromhex(value["nonce"]), members, int(value["generation"]))
-    except (ValueError, TypeError, KeyError) as error:
+    except _UNREADABLE as error:
         raise DroppedError(f"its table cannot be read: {error}") from error
     expected = list(range(len(members) if ranks is None else ranks))
     if frame[:1] != _TABLE or [m.rank for m in members] != expected:
@@ -143,6 +146,8 @@ def _member(value: dict[str, object]) -> Member:
     texts = [value[name] for name in ("node", "host")]
     rank, pid, port = (int(n) for n in numbers if isinstance(n, int))
     node, host = (t for t in texts if isinstance(t, str))
+    if not 0 <= port <= 65535:
+        raise ValueError(f"port {port}")
     return Member(rank, node, pid, host, port)
 
 

@@ -23,6 +23,7 @@ from .machine import node_identity
 from .members import Member, Star, Table, address_text
 from .regroup import Regroup, enter
 from .room import Room
+from .sealed import encrypts
 from .seeking import Seeking
 from .status import Answering
 from .watch import Watch
@@ -306,6 +307,7 @@ def join(job: Job | None = None, timeout: float = 60.0) -> Session:
     job = job_from_environment() if job is None else job
     if job.ranks == 1:
         return _alone(job, timeout)
+    encrypts()  # what is missing for it is an error before anything begins
     loop = Loop()
     star = None
     try:

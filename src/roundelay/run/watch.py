@@ -20,6 +20,7 @@ from .findings import Doing, Finding, findings
 from .links import Links
 from .loop import Loop, pause
 from .members import Member
+from .wire import DroppedError
 
 AFTER: Final = 30.0
 """Seconds in a call after which it is told; ROUNDELAY_WATCHDOG is another number, 0 for never."""
@@ -142,7 +143,13 @@ class Watch:
         return {r: answers.get(r) for r in expected}
 
     def _hear(self, peer: int, what: int, data: bytes) -> None:
-        """What another rank says; what cannot be read is a defect, and ends the link."""
+        """What another rank says; what cannot be read ends the link."""
+        try:
+            self._take(peer, what, data)
+        except msgspec.MsgspecError as error:
+            raise DroppedError("it sent what is not understood") from error
+
+    def _take(self, peer: int, what: int, data: bytes) -> None:
         if what == _STUCK:
             self._start_asking()
         elif what == _ASK:
