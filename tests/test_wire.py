@@ -16,7 +16,7 @@ from roundelay.run.loop import Loop
 from roundelay.run.members import (
     Arrival,
     Member,
-    Star,
+    Table,
     decode_arrival,
     decode_table,
     encode_arrival,
@@ -197,7 +197,7 @@ def test_a_recorded_handshake_is_of_no_use():
 # Arrivals and tables.
 
 ARRIVAL = encode_arrival(Arrival(MEMBERS[1], 3, 2.5))
-TABLE = encode_table(Star(MEMBERS, b"n" * 16, None))
+TABLE = encode_table(Table(b"n" * 16, MEMBERS))
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(
@@ -230,7 +230,7 @@ def read_arrival(frame):
 
 def read_table(frame):
     with contextlib.suppress(DroppedError, RoundelayError):
-        _, members = decode_table(frame, 3)
+        members = decode_table(frame, 3).members
         assert [m.rank for m in members] == [0, 1, 2]
 
 
@@ -262,7 +262,7 @@ def test_tables_with_other_values(path, value):
 
 def test_what_is_right_is_read():
     assert decode_arrival(ARRIVAL) == Arrival(MEMBERS[1], 3, 2.5)
-    assert decode_table(TABLE, 3) == (b"n" * 16, MEMBERS)
+    assert decode_table(TABLE, 3) == Table(b"n" * 16, MEMBERS)
     with pytest.raises(RoundelayError, match="rank 2 is missing"):
         decode_table(encode_failure("rank 2 is missing"), 3)
 

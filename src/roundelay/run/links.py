@@ -80,6 +80,7 @@ class Links:
                 self._post(_HEAD.pack(_FAILED, self._number) + str(error).encode())
                 raise
             self._send(_HEAD.pack(_ANSWER, self._number) + answer)
+            self._refuse_lost()
         else:
             wait = _WAIT.pack(timeout)
             self._send(_HEAD.pack(_BRINGS, self._number) + wait + data)
@@ -103,10 +104,12 @@ class Links:
             channel.sock.close()
 
     def _refuse_lost(self) -> None:
+        if self._failure is not None:  # what it said before it went is the better reason
+            raise RoundelayError(self._failure)
         if self.lost:
+            first, ranks = next(iter(self.lost)), len(self._members)
             raise RoundelayError(
-                f"{self.gone(min(self.lost))}; an exchange needs all {len(self._members)} ranks. "
-                "Its own output may say why"
+                f"{self.gone(first)}; an exchange needs all {ranks} ranks. Its own output may say why"
             )
 
     def _collect(self, data: bytes, timeout: float) -> bytes:
@@ -140,8 +143,6 @@ class Links:
         answer, self._answer = self._answer, None
         if answer is not None:
             return answer
-        if self._failure is not None:
-            raise RoundelayError(self._failure)
         self._refuse_lost()
         raise RoundelayError(_late([0], timeout, len(self._members)))
 
@@ -153,13 +154,10 @@ class Links:
         finally:
             for task in tasks:
                 self._loop.stop(task)
-        self._refuse_lost()
 
     async def _send_one(self, peer: int, frame: bytes) -> None:
-        try:
+        with suppress(ClosedError):  # who reads there takes what was said before, and then notices
             await self._links[peer].send(frame)
-        except ClosedError as closed:
-            self._lose(peer, str(closed))
 
     def _post(self, frame: bytes, to: int | None = None) -> None:
         """Tells one or all, as far as that goes without waiting."""
