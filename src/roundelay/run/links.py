@@ -107,9 +107,9 @@ class Links:
         if self._failure is not None:  # what it said before it went is the better reason
             raise RoundelayError(self._failure)
         if self.lost:
-            first, ranks = next(iter(self.lost)), len(self._members)
+            who, ranks = self.gone(next(iter(self.lost))), len(self._members)
             raise RoundelayError(
-                f"{self.gone(first)}; an exchange needs all {ranks} ranks. Its own output may say why"
+                f"{who}; an exchange needs all {ranks} ranks. Its own output may say why"
             )
 
     def _collect(self, data: bytes, timeout: float) -> bytes:
