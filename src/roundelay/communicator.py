@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from math import inf
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 
@@ -56,6 +57,8 @@ def init(
     Raises:
         RoundelayError: ranks are missing, or the environment contradicts itself.
     """
+    if timeout == inf:
+        raise RoundelayError("timeout = inf; expected seconds after which ranks are missing")
     session = join(job, _seconds(timeout))
     try:
         return Communicator(
@@ -99,9 +102,10 @@ class Communicator(Calls):
         timeout: float = 300.0,
         fixed_order: bool = False,
         arena: int | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         """See `init`, `split` and `part`."""
-        self.rank, self.ranks = rank, len(members)
+        self.rank, self.ranks, self._pid = rank, len(members), os.getpid()
         self._session, self._members, self._tag = session, list(members), tag
         self._timeout, self._fixed_order, self._splits = timeout, fixed_order, 0
         places: dict[str, list[int]] = {}
@@ -109,8 +113,9 @@ class Communicator(Calls):
             places.setdefault(session.members[member].node, []).append(r)
         self.nodes = tuple(tuple(ranks) for ranks in places.values())
         self._group = Group(
-            exchange, session, self._members, rank, range(self.ranks), tag, COLLECTIVES, arena
-        )
+            exchange, session, self._members, rank, range(self.ranks), tag, COLLECTIVES, arena,
+            names,
+        )  # fmt: skip
         self._endpoint = self._group.endpoints[rank]
         self.patience(timeout)
         self._call = self._endpoint.call
@@ -123,6 +128,7 @@ class Communicator(Calls):
             weakref.finalize(self, self._recorder.write)
         self._planner.meet()
         self._worker: Worker | None = None
+        self._gate = Lock()
         self._pool = Pool(self._endpoint)
         self._closed = False
         _OPEN.add(self)
@@ -156,14 +162,23 @@ class Communicator(Calls):
             a handle, whose `wait` gives what `do` returns.
         """
         self._usable()
-        self._call = _never
-        if self._worker is None:
-            self._worker = Worker(f"roundelay-{self._tag}", self._endpoint.interrupt)
-        return self._worker.submit(do)
+        if self._worker is not None and self._worker.mine():
+            return self._worker.submit(do)
+        with self._gate:
+            self._call = _never
+            if self._worker is None:
+                name, endpoint = f"roundelay-{self._tag}", self._endpoint
+                self._worker = Worker(name, endpoint.interrupt, endpoint.absent)
+            return self._worker.submit(do)
 
     def _usable(self) -> None:
         if self._closed:
             raise RoundelayError("the communicator is closed; make another with roundelay.init()")
+        if self._pid != os.getpid():  # its threads have stayed behind
+            raise RoundelayError(
+                f"this communicator belongs to process {self._pid}, from which this one was "
+                "forked; make one here with roundelay.init()"
+            )
 
     def empty(self, shape: int | Sequence[int], dtype: Any = np.float32) -> Array:
         """An array that all ranks of the node can read in place.
@@ -212,10 +227,11 @@ class Communicator(Calls):
         """Do it after all calls before."""
         if self._worker is None or self._worker.mine():
             return do()
-        if not self._worker.idle():
-            return self._worker.submit(do).wait()
-        self._call = self._endpoint.call
-        return do()
+        with self._gate:
+            waiting = None if self._worker.idle() else self._worker.submit(do)
+            if waiting is None:
+                self._call = self._endpoint.call
+        return do() if waiting is None else waiting.wait()
 
     def split(
         self, color: int, key: int | None = None, *, fixed_order: bool | None = None
@@ -256,6 +272,7 @@ class Communicator(Calls):
         name: str,
         timeout: float | None = None,
         arena: int | None = None,
+        names: Sequence[str] | None = None,
     ) -> Communicator:
         """A communicator of some ranks; unlike `split`, only these need to call it.
 
@@ -265,16 +282,21 @@ class Communicator(Calls):
             name: what no other communicator of the job is called at the time.
             timeout: see `init`; without it, as here.
             arena: bytes of shared memory for each rank's messages; see `ROUNDELAY_ARENA`.
+            names: of the ranks, for messages of errors.
         """
         self._usable()
         return Communicator(
             exchange, self._session, [self._members[r] for r in ranks],
             list(ranks).index(self.rank), f"{self._tag}.{name}",
-            self._timeout if timeout is None else timeout, self._fixed_order, arena,
+            self._timeout if timeout is None else timeout, self._fixed_order, arena, names,
         )  # fmt: skip
 
     def patience(self, seconds: float) -> None:
-        """How long calls may wait for other ranks from now on; at first the `timeout` of `init`."""
+        """How long calls may wait for other ranks from now on; at first the `timeout` of `init`.
+
+        Args:
+            seconds: `math.inf` is for as long as it takes.
+        """
         self._endpoint.patience(_seconds(seconds))
 
     def interrupt(self) -> None:
@@ -336,7 +358,7 @@ class Communicator(Calls):
 
 
 def _seconds(timeout: float) -> float:
-    if not 0 < timeout < inf:
+    if not timeout > 0:  # nor is NaN
         raise RoundelayError(f"timeout = {timeout!r}; expected seconds, more than 0")
     return timeout
 

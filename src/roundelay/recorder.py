@@ -15,7 +15,7 @@ from . import _native
 from .errors import RoundelayError
 from .formats.chrome import write_chrome
 from .program import Plan
-from .requests import COLLECTIVES, NO_ROOT, OPS
+from .requests import COLLECTIVES, NO_ROOT, OPS, UNEQUAL
 from .run.group import Group
 from .timeline import OWN, UNKNOWN, Act, Column, Timeline, What
 
@@ -280,8 +280,8 @@ def describe(call: Mapping[str, Any] | Any, note: Note | None) -> str:
     collective = COLLECTIVES[int(call["collective"])]
     text = collective
     if collective != "barrier":
-        elements = int(call["bytes"])  # 0 where ranks have different counts
-        text += f" of {elements}" if elements else " of"
+        elements = int(call["bytes"])
+        text += f" of {elements}" if elements != UNEQUAL else " of"
         text += f" {_native.types[int(call['type'])]}"
     if int(call["op"]) < len(OPS):
         text += f", {OPS[int(call['op'])]}"
