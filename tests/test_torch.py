@@ -4,6 +4,7 @@ Most of a job's time is the import of torch, so a job runs many programs.
 """
 
 import os
+import pickle
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -23,7 +24,7 @@ def go(programs, ranks, folder, module="torch_programs", **options):
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_calls(ranks, tmp_path):
-    go("reductions movements uneven messages groups", ranks, tmp_path)
+    go("reductions movements uneven messages groups splits", ranks, tmp_path)
 
 
 def test_programs(tmp_path):
@@ -34,9 +35,56 @@ def test_programs(tmp_path):
     )  # fmt: skip
 
 
+def test_profiler(tmp_path):
+    go("profiled", 3, tmp_path, "torch_seen")
+
+
+def analysed(folder):
+    """What torch's own analyser says of the calls that the ranks have written there."""
+    command = [sys.executable, "-m", "torch.distributed.flight_recorder.fr_trace", str(folder),
+               "--prefix", "rank", "-o", str(folder / "found")]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    _, database = pickle.loads((folder / "found").read_bytes())
+    return done.stdout + done.stderr, database.collectives
+
+
+def test_flight_recorder_of_a_mismatch(tmp_path):
+    calls = tmp_path / "calls"
+    calls.mkdir()
+    go("mismatched", 3, tmp_path, "torch_seen",
+       environ={"TORCH_FR_DUMP_TEMP_FILE": str(calls / "rank")})  # fmt: skip
+    said, found = analysed(calls)
+    assert "Collective sequence number: 5 has errors" in said
+    assert "SIZE_OR_SYNTAX_MISMATCH" in said
+    assert "[[7]]" in said
+    assert "[[8]]" in said
+    assert [c.collective_name for c in found if c.pass_check] == [
+        *["gloo:all_reduce"] * 3, "gloo:barrier",
+    ]  # fmt: skip
+
+
+def test_flight_recorder_of_an_absent_rank(tmp_path):
+    go("absent", 3, tmp_path, "torch_seen")
+    said, found = analysed(tmp_path / "absent")
+    assert "Not all ranks joining collective, sequence number: 21" in said
+    assert "missing ranks: {2}" in said
+    assert len([c for c in found if c.pass_check and not c.missing_ranks]) == 15
+
+
+@pytest.mark.parametrize("program", ["missing", "hanging"])
+def test_who_does_not_come(program, tmp_path):
+    go(program, 3, tmp_path, "torch_mistakes")
+
+
 @pytest.mark.parametrize("program", ["last_words", "differing", "lost"])
 def test_ends(program, tmp_path):
     go(program, 3, tmp_path)
+
+
+def test_mistakes(tmp_path):
+    programs = "differences lists ended forked threads_in_turn one_group_two_threads"
+    go(programs, 3, tmp_path, "torch_mistakes")
 
 
 def test_between_nodes(tmp_path):

@@ -71,12 +71,18 @@ class LastCall:
         text: what it is, such as "all_reduce of 1024 float32, sum (two_shot)".
         begun: when it began, in seconds of `time.monotonic`.
         seconds: how long it took; None while it is under way, and where it has failed.
+        collective: its name.
+        elements: of all pieces together; None where this rank knows its own alone.
+        dtype: name of the element type.
     """
 
     number: int
     text: str
     begun: float
     seconds: float | None
+    collective: str
+    elements: int | None
+    dtype: str
 
 
 class Recorder:
@@ -244,8 +250,11 @@ class Recorder:
                              strict=True))  # fmt: skip
                 note = self._notes.get((e["collective"], e["stage"], e["slice"]))
                 seconds = (ended - begun) / 1e9 if ended else None
-                text = describe(e, note)
-                found.append(LastCall(number + g * TEAM, text, begun / 1e9, seconds))
+                elements = e["bytes"] if e["bytes"] != UNEQUAL else None
+                found.append(LastCall(
+                    number + g * TEAM, describe(e, note), begun / 1e9, seconds,
+                    COLLECTIVES[e["collective"]], elements, _native.types[e["type"]],
+                ))  # fmt: skip
         return sorted(found, key=lambda call: call.begun)
 
     def keep(self, file: Path) -> None:
