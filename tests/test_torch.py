@@ -35,6 +35,11 @@ def test_programs(tmp_path):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("ranks", [2, 3, 4, 5])
+def test_schedules_over_gloo(ranks, tmp_path):
+    go("every_schedule types tensors mistakes", ranks, tmp_path, "torch_over")
+
+
 def test_profiler(tmp_path):
     go("profiled", 3, tmp_path, "torch_seen")
 

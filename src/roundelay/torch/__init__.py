@@ -30,6 +30,10 @@ def _make(options: Any, others: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "run_over":
+        from .over import run_over
+
+        return run_over
     if name == "dump":
         from .flight import dump
 
