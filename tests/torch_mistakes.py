@@ -279,7 +279,11 @@ def missing(rank, ranks, folder):
         work = dist.all_reduce(ones(3), group=alone, async_op=True)
         text = late(lambda: work.wait(soon))
         assert "wait again" in text
-        late(lambda: apart.monitored_barrier(short))
+        text = refused(lambda: apart.monitored_barrier(short), rl.TooLate)
+        assert ("check rank 0" if rank else f"Rank {last} failed to pass") in text
+    if rank == 0:
+        text = refused(lambda: apart.monitored_barrier(soon, wait_all_ranks=True), rl.TooLate)
+        assert "Ranks 1, 2 failed to pass" in text
     if rank == 0:
         late(lambda: dist.irecv(ones(3), last, alone).wait(soon))
         late(lambda: dist.recv(ones(3), last, set_later))
@@ -290,6 +294,9 @@ def missing(rank, ranks, folder):
     else:
         store.set(f"late {rank}", "")
         work.wait()
+    x = ones(3)
+    dist.all_reduce(x, group=apart)  # which a monitored barrier leaves as it was
+    assert x.tolist() == [ranks] * 3
     os._exit(0)
 
 

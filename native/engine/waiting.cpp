@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstring>
 
 #include "engine/clock.hpp"
@@ -281,8 +282,10 @@ static Call last_call(const Page& page) {
 }
 
 void Endpoint::too_late(Run& run, int participant) {
-    std::string text = name(participant_) + " has waited " +
-                       std::to_string(run.patience_ns / 1'000'000'000) + " s";
+    // With the word "timeout" on its own, which programs look for.
+    char seconds[32];
+    std::snprintf(seconds, sizeof(seconds), "%g", static_cast<double>(run.patience_ns) / 1e9);
+    std::string text = name(participant_) + " has waited until the timeout of " + seconds + " s";
     if (participant >= 0) {
         // Who is awaited may wait itself for one that has not come.
         const std::vector<int> missing = absent();

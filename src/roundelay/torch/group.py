@@ -15,6 +15,7 @@ from ..errors import RoundelayError
 from . import NAME
 from .collectives import Collectives, here
 from .meeting import Board, world
+from .monitored import Monitor
 from .post import Post
 from .tensors import only
 from .work import Finished
@@ -51,6 +52,7 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
         seconds = self.timeout.total_seconds()
         self.comm = _communicator(options, seconds, parent)
         self._post = Post(self.comm, options.store, options.group_id, seconds)
+        self._monitor = Monitor(options.store, self.comm.rank, self.comm.ranks)
         atexit.register(self.shutdown)
 
     # Messages between two ranks.
@@ -74,8 +76,8 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
     def monitored_barrier(
         self, timeout: timedelta | None = None, wait_all_ranks: bool = False
     ) -> None:
-        """A barrier that says which rank has not come in time."""
-        self._within(timeout or self.timeout, self.comm.barrier)
+        """A barrier that says which rank has not come in time, and leaves the group usable."""
+        self._monitor.meet(self.timeout if timeout is None else timeout, wait_all_ranks)
 
     def split_group(
         self, ranks: Sequence[int], timeout: timedelta | None = None, opts: Any = None,
