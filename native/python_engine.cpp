@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -145,10 +146,32 @@ class PythonEndpoint {
     bool knows(int participant) const { return endpoint_.knows(participant); }
     void trace(std::size_t events) { endpoint_.trace(events); }
     void close() {
-        if (forks().load() == forks_) endpoint_.close();
+        if (forks().load() != forks_) return;
+        closed_ = true;
+        if (busy_.test()) {
+            interrupt();
+            if (pthread_equal(runner_.load(), pthread_self())) return;  // below a signal's handler
+            const nb::gil_scoped_release release;
+            while (busy_.test()) usleep(200);
+        }
+        endpoint_.close();
     }
+
+    // Participants of this node that have not come to the latest call.
+    std::vector<int> absent() const { return endpoint_.absent(); }
     void set_patience(double seconds) {
         patience_ = static_cast<std::uint64_t>(std::min(seconds, 1e9) * 1e9);
+    }
+
+    // No other thread may make a call from now on, until as many `leave` as `enter`.
+    void enter() {
+        pthread_t owner{};
+        const pthread_t me = pthread_self();
+        if (!owner_.compare_exchange_strong(owner, me) && owner != me) refuse();
+        ++depth_;
+    }
+    void leave() {
+        if (--depth_ == 0) owner_.store(pthread_t{});
     }
 
     // Ends the call that another thread is waiting in.
@@ -274,12 +297,12 @@ class PythonEndpoint {
             !keep_gil_ || std::max(task.input_size, task.output_size) >= kReleaseFrom;
         std::optional<Failure> failure;
         // A thread at a time; and not from a signal's handler in the middle of a call.
+        const pthread_t owner = owner_.load(std::memory_order_relaxed);
+        if (owner != pthread_t{} && owner != pthread_self()) refuse();
         const Turn turn(busy_);
-        if (!turn.mine) {
-            throw BadInput("this communicator is in the middle of a call, by another thread or "
-                           "below a signal's handler; make one call at a time, or a communicator "
-                           "for each thread with split");
-        }
+        if (!turn.mine) refuse();
+        if (closed_) throw BadInput("the communicator is closed; make another");
+        runner_.store(pthread_self(), std::memory_order_relaxed);
         {
             PythonHost host(release, stop_);
             try {
@@ -289,6 +312,12 @@ class PythonEndpoint {
             }
         }
         if (failure) raise(*failure);
+    }
+
+    [[noreturn]] static void refuse() {
+        throw BadInput("this communicator is in the middle of a call, by another thread or "
+                       "below a signal's handler; make one call at a time, or a communicator "
+                       "for each thread with split");
     }
 
     [[noreturn]] void raise(const Failure& failure) const {
@@ -304,6 +333,10 @@ class PythonEndpoint {
 
     Endpoint endpoint_;
     std::atomic_flag busy_;
+    std::atomic<pthread_t> runner_{};  // who is busy
+    std::atomic<bool> closed_{false};
+    std::atomic<pthread_t> owner_{};  // who is in a call that takes several runs
+    int depth_ = 0;                   // for the owner alone
     std::atomic<bool> stop_{false};
     bool keep_gil_;
     pid_t pid_;
@@ -400,7 +433,10 @@ void bind_engine(nb::module_& module) {
         .def("failed", &PythonEndpoint::failed)
         .def("waits", &PythonEndpoint::waits)
         .def("spans", &PythonEndpoint::spans)
+        .def("absent", &PythonEndpoint::absent)
         .def("close", &PythonEndpoint::close)
+        .def("enter", &PythonEndpoint::enter)
+        .def("leave", &PythonEndpoint::leave)
         .def("patience", &PythonEndpoint::set_patience)
         .def("interrupt", &PythonEndpoint::interrupt);
 }

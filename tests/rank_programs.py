@@ -589,6 +589,9 @@ def torch_tensors(comm):
         x = torch.ones(64).to(dtype)
         comm.all_reduce(x)
         assert bool((x.to(torch.float32) == n).all())
+    x = torch.ones(5)
+    comm.all_reduce(x)
+    x.resize_(1000)  # as it could be before
     x = torch.arange(24.0).reshape(4, 6).t()
     comm.all_reduce(x)
     assert bool((x == torch.arange(24.0).reshape(4, 6).t() * n).all())

@@ -539,6 +539,39 @@ def groups(rank, ranks, folder):
         dist.destroy_process_group()
 
 
+def splits(rank, ranks, folder):
+    """Groups that are split from others, several at once, and again from those."""
+    start(rank, ranks, folder)
+    world = dist.new_group(list(range(ranks)), group_desc="all")
+    world.set_timeout(timedelta(seconds=40))
+    parts = [list(range(0, ranks, 2)), list(range(1, ranks, 2))]
+    mine = parts[rank % 2]
+    group = world.split_group(mine)
+    assert (group.rank(), group.size()) == (mine.index(rank), len(mine))
+    assert group.timeout == timedelta(seconds=40)
+    assert group.group_desc == "all:split"
+    x = torch.full((1000,), rank + 1.0)
+    group.allreduce([x]).wait()
+    assert x[-1].item() == sum(r + 1 for r in mine)
+    assert world.split_group([(rank + 1) % ranks], group_name="others") is None
+    alone = group.split_group([group.rank()], timedelta(seconds=5), group_desc="alone")
+    assert (alone.size(), alone.timeout, alone.group_desc) == (1, timedelta(seconds=5), "alone")
+    if len(mine) > 1:
+        pair = group.split_group([0, 1], group_name="two")
+        assert (pair is None) == (group.rank() > 1)
+        if pair is not None:
+            y = torch.empty(3)
+            other = 1 - pair.rank()
+            works = [pair.send([torch.full((3,), float(rank))], other, 0), pair.recv([y], other, 0)]
+            for work in works:
+                work.wait()
+            assert y[0].item() == mine[other]
+            pair.shutdown()
+    refused(lambda: dist.split_group(world, parts), RuntimeError)  # torch has it for accelerators
+    for each in (alone, group):
+        each.shutdown()
+
+
 def beside_gloo(rank, ranks, folder):
     """A group of ours in a world of Gloo's has a session of its own."""
     start(rank, ranks, folder, "gloo")

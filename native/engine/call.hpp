@@ -5,6 +5,9 @@
 
 namespace roundelay::engine {
 
+// The elements of an exchange of which each rank knows its own part alone.
+constexpr std::uint64_t kUnequal = ~std::uint64_t{0};
+
 struct Call {
     std::uint64_t sequence = 0;  // number of the call on this communicator, from 1
     std::uint64_t elements = 0;

@@ -208,8 +208,9 @@ std::string Endpoint::describe(const Call& call) const {
                            ? names_.collectives[call.collective]
                            : "collective " + std::to_string(call.collective);
     if (call.type < reduce::kTypes) {
-        text += " of " + std::to_string(call.elements) + " " +
-                std::string(reduce::kTypeNames[call.type]);
+        text += " of ";
+        if (call.elements != kUnequal) text += std::to_string(call.elements) + " ";
+        text += reduce::kTypeNames[call.type];
     }
     if (call.op < reduce::kOps) text += ", " + std::string(reduce::kOpNames[call.op]);
     if (call.root != ~std::uint32_t{0}) text += ", root " + std::to_string(call.root);

@@ -81,6 +81,8 @@ class Endpoint {
     void trace(std::size_t events);  // 0: no more
     const Trace* traced() const { return trace_.get(); }
     std::vector<CallRecord::Read> last_calls() const;  // oldest first
+    // Participants of this node that have not come to the latest call; from any thread.
+    std::vector<int> absent() const;
     std::string describe(const Call& call) const;
 
     // [participant], from the start on; any thread may read.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstring>
 
 #include "engine/clock.hpp"
@@ -281,30 +282,52 @@ void Endpoint::wrong_call(Run& run, int participant, const Call& other) {
     }
     std::string text = name(participant_) + " was asked for " + describe(ours) + ", " +
                        name(participant) + " for " + describe(theirs);
-    text += theirs.plan != ours.plan && theirs.elements == ours.elements &&
-                    theirs.collective == ours.collective
-                ? ", with another algorithm or setting"
-                : "";
+    if (theirs == ours) {
+        text += ", and they differ in how much goes from one to the other";
+    } else if (theirs.plan != ours.plan && theirs.elements == ours.elements &&
+               theirs.collective == ours.collective) {
+        text += ", with another algorithm, setting or counts";
+    }
     fail({Trouble::mismatch, participant, text + "; all ranks must make the same calls in the same "
           "order, with the same sizes, types and options"});
 }
 
+static Call last_call(const Page& page) {
+    Call last;
+    for (const CallRecord& record : page.calls) {
+        const auto read = record.read();
+        if (read && read->call.sequence > last.sequence) last = read->call;
+    }
+    return last;
+}
+
 void Endpoint::too_late(Run& run, int participant) {
-    std::string text = name(participant_) + " has waited " +
-                       std::to_string(run.patience_ns / 1'000'000'000) + " s";
+    // With the word "timeout" on its own, which programs look for.
+    char seconds[32];
+    std::snprintf(seconds, sizeof(seconds), "%g", static_cast<double>(run.patience_ns) / 1e9);
+    std::string text = name(participant_) + " has waited until the timeout of " + seconds + " s";
     if (participant >= 0) {
+        // Who is awaited may wait itself for one that has not come.
+        const std::vector<int> missing = absent();
+        if (!missing.empty()) participant = missing.front();
         text += " for " + name(participant);
         const Mapped* peer = routes_[static_cast<std::size_t>(participant)].mapped;
-        if (peer != nullptr) {
-            Call last;
-            for (const CallRecord& record : peer->page->calls) {
-                const auto read = record.read();
-                if (read && read->call.sequence > last.sequence) last = read->call;
-            }
-            text += ", whose last call is " + describe(last);
+        if (peer != nullptr) text += ", whose last call is " + describe(last_call(*peer->page));
+        for (std::size_t i = 1; i < missing.size(); ++i) {
+            text += (i == 1 ? ", and for " : ", ") + name(missing[i]);
         }
     }
     fail({Trouble::late, participant, text + ", in " + describe(run.task.call)});
+}
+
+std::vector<int> Endpoint::absent() const {
+    std::vector<int> found;
+    const std::uint64_t latest = last_call(page()).sequence;
+    for (const auto& peer : mapped_) {
+        if (last_call(*peer->page).sequence < latest) found.push_back(peer->participant);
+    }
+    std::sort(found.begin(), found.end());
+    return found;
 }
 
 std::string Endpoint::name(int participant) const {

@@ -212,11 +212,20 @@ class Endpoint:
         It is there as long as the endpoint, or anything that looks at it.
         """
 
+    def absent(self) -> list[int]:
+        """Participants of this node that have not come to the latest call."""
+
     def close(self) -> None:
-        """Say farewell."""
+        """Say farewell; a call of another thread is interrupted before."""
 
     def patience(self, seconds: float) -> None:
         """How long a wait may take."""
+
+    def enter(self) -> None:
+        """Have calls of other threads refused, until as many `leave` as `enter`."""
+
+    def leave(self) -> None:
+        """See `enter`."""
 
     def interrupt(self) -> None:
         """Ends, with `Interrupted`, the call that another thread is waiting in."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,6 +19,9 @@ NAMES: Final = frozenset(
 """Types that NumPy has, too."""
 CARRIERS: Final = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
 """Types that NumPy lacks, and the one of their size that carries their bits."""
+
+KINDS: Final = {name: np.dtype(CARRIERS.get(name, name)).str for name in NAMES | CARRIERS.keys()}
+"""How NumPy writes each type, or its carrier."""
 
 
 class Flat(NamedTuple):
@@ -100,15 +104,59 @@ def _torch(x: Any, what: str) -> tuple[Array, str]:
     if x.device.type != "cpu":
         raise RoundelayError(f"{what} is on {x.device}; expected a tensor on the CPU: x.cpu()")
     name = str(x.dtype).removeprefix("torch.")
-    x = x.detach()
-    if name in CARRIERS:
-        import sys
+    return of_tensor(x, KINDS.get(name), f"{what}, a tensor"), name
 
-        return x.view(getattr(sys.modules["torch"], CARRIERS[name])).numpy(), name
-    try:
-        return x.numpy(), name
-    except (TypeError, RuntimeError) as error:
-        raise RoundelayError(f"{what}, a tensor of {name}, gives no memory: {error}") from None
+
+def of_tensor(x: Any, kind: str | None, what: str) -> Array:
+    """The memory of a torch tensor on the CPU.
+
+    Args:
+        x: the tensor.
+        kind: that of its type in `KINDS`; None where it has none.
+        what: its name in messages.
+
+    Raises:
+        RoundelayError: its elements do not lie in memory as they are.
+    """
+    dense = x.layout is sys.modules["torch"].strided
+    if kind is None or not dense or x.is_neg() or x.is_conj():
+        raise RoundelayError(
+            f"{what} of {x.dtype}, {x.layout}, cannot be exchanged; expected a dense one of "
+            "numbers. Try .to_dense(), .resolve_conj().resolve_neg(), or another dtype"
+        )
+    if hasattr(x, "trigger_wait"):  # the promise of a functional collective
+        return of_tensor(x.trigger_wait(), kind, what)
+    at = x.data_ptr()
+    if not at and x.numel():
+        raise RoundelayError(
+            f"{what} of type {type(x).__name__} has no memory of its own; expected a plain "
+            "tensor. Try x.to_local()"
+        )
+    return np.asarray(_Lent(x, kind, at or _NOWHERE.ctypes.data))
+
+
+class _Lent:
+    """A tensor's memory, for NumPy to look at.
+
+    `Tensor.numpy()` would take from the tensor, for good, that its storage can be resized.
+    """
+
+    def __init__(self, tensor: Any, kind: str, at: int) -> None:
+        self.tensor = tensor
+        strides = None
+        if not tensor.is_contiguous():
+            strides = tuple(step * tensor.element_size() for step in tensor.stride())
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": kind,
+            "shape": tuple(tensor.shape),
+            "strides": strides,
+            "data": (at, False),
+        }
+
+
+_NOWHERE: Final = np.empty(1)
+"""Where a tensor of no elements lies."""
 
 
 def item_size(dtype: str) -> int:

@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from math import inf
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 
@@ -113,9 +114,10 @@ class Communicator(Membership):
         timeout: float = 300.0,
         fixed_order: bool = False,
         arena: int | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         """See `init`, `split` and `part`."""
-        self.rank, self.ranks = rank, len(members)
+        self.rank, self.ranks, self._pid = rank, len(members), os.getpid()
         self._session, self._members, self._tag = session, list(members), tag
         self.name = "".join(("world", *tag.partition(".")[1:]))
         self._timeout, self._fixed_order, self._splits = timeout, fixed_order, 0
@@ -124,8 +126,9 @@ class Communicator(Membership):
             places.setdefault(session.members[member].node, []).append(r)
         self.nodes = tuple(tuple(ranks) for ranks in places.values())
         self._group = Group(
-            exchange, session, self._members, rank, range(self.ranks), tag, COLLECTIVES, arena
-        )
+            exchange, session, self._members, rank, range(self.ranks), tag, COLLECTIVES, arena,
+            names,
+        )  # fmt: skip
         self._endpoint = self._group.endpoints[rank]
         self.patience(timeout)
         self._call = self._endpoint.call
@@ -139,6 +142,7 @@ class Communicator(Membership):
             weakref.finalize(self, self._recorder.write)
         self._planner.meet()
         self._worker: Worker | None = None
+        self._gate = Lock()
         self._pool = Pool(self._endpoint)
         self._closed = False
         _OPEN.add(self)
@@ -177,14 +181,23 @@ class Communicator(Membership):
             a handle, whose `wait` gives what `do` returns.
         """
         self._usable()
-        self._call = _never
-        if self._worker is None:
-            self._worker = Worker(f"roundelay-{self._tag}", self._endpoint.interrupt)
-        return self._worker.submit(do)
+        if self._worker is not None and self._worker.mine():
+            return self._worker.submit(do)
+        with self._gate:
+            self._call = _never
+            if self._worker is None:
+                name, endpoint = f"roundelay-{self._tag}", self._endpoint
+                self._worker = Worker(name, endpoint.interrupt, endpoint.absent)
+            return self._worker.submit(do)
 
     def _usable(self) -> None:
         if self._closed:
             raise RoundelayError("the communicator is closed; make another with roundelay.init()")
+        if self._pid != os.getpid():  # its threads have stayed behind
+            raise RoundelayError(
+                f"this communicator belongs to process {self._pid}, from which this one was "
+                "forked; make one here with roundelay.init()"
+            )
 
     def empty(self, shape: int | Sequence[int], dtype: Any = np.float32) -> Array:
         """An array that all ranks of the node can read in place.
@@ -260,14 +273,19 @@ class Communicator(Membership):
         """Do it after all calls before."""
         if self._worker is None or self._worker.mine():
             return do()
-        if not self._worker.idle():
-            return self._worker.submit(do).wait()
-        self._call = self._endpoint.call
-        return do()
+        with self._gate:
+            waiting = None if self._worker.idle() else self._worker.submit(do)
+            if waiting is None:
+                self._call = self._endpoint.call
+        return do() if waiting is None else waiting.wait()
 
     def patience(self, seconds: float) -> None:
-        """How long calls may wait for other ranks from now on; at first the `timeout` of `init`."""
-        if not seconds > 0:
+        """How long calls may wait for other ranks from now on; at first the `timeout` of `init`.
+
+        Args:
+            seconds: `math.inf` is for as long as it takes.
+        """
+        if not seconds > 0:  # nor is NaN
             raise RoundelayError(f"patience of {seconds!r}; expected seconds, more than 0")
         self._patience = seconds
         self._endpoint.patience(seconds)
@@ -302,8 +320,7 @@ class Communicator(Membership):
     def close(self) -> None:
         """Says farewell. Others that still wait for this rank get an error."""
         self._leave()
-        own = os.getpid() == self._session.members[self._session.rank].pid
-        if "." not in self._tag and own:
+        if "." not in self._tag and os.getpid() == self._pid:
             self._session.close()
 
     def _leave(self) -> None:

@@ -19,8 +19,10 @@ class NotBuilt(RoundelayError):
         )
 
 
-class ExchangeError(RoundelayError):
+class ExchangeError(RoundelayError, RuntimeError):
     """An exchange between ranks went wrong; the communicator cannot be used any more.
+
+    Programs for torch.distributed catch RuntimeError there, so it is one as well.
 
     `Communicator.last_calls` still tells which calls were made, and which was under way.
 

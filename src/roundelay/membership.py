@@ -34,6 +34,7 @@ class Membership(Calls):
     def _make(
         self, exchange: Exchange, session: Session, members: Sequence[int], rank: int, tag: str,
         timeout: float, fixed_order: bool, arena: int | None = None,
+        names: Sequence[str] | None = None,
     ) -> Self: ...  # fmt: skip
 
     @abstractmethod
@@ -91,6 +92,7 @@ class Membership(Calls):
         name: str,
         timeout: float | None = None,
         arena: int | None = None,
+        names: Sequence[str] | None = None,
     ) -> Self:
         """A communicator of some ranks; unlike `split`, only these need to call it.
 
@@ -100,12 +102,13 @@ class Membership(Calls):
             name: what no other communicator of the job is called at the time.
             timeout: see `init`; without it, as here.
             arena: bytes of shared memory for each rank's messages; see `ROUNDELAY_ARENA`.
+            names: of the ranks, for messages of errors.
         """
         self._usable()
         return self._make(
             exchange, self._session, [self._members[r] for r in ranks],
             list(ranks).index(self.rank), f"{self._tag}.{name}",
-            self._timeout if timeout is None else timeout, self._fixed_order, arena,
+            self._timeout if timeout is None else timeout, self._fixed_order, arena, names,
         )  # fmt: skip
 
     def shrink(self, timeout: float = 30.0) -> Self:

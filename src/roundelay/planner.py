@@ -18,7 +18,7 @@ from .errors import RoundelayError
 from .fixed_order import in_rank_order
 from .layout import layout
 from .recorder import Note, Notes
-from .requests import COLLECTIVES, NO_ROOT, OPS, Memory, Request, memory, scaled
+from .requests import COLLECTIVES, NO_ROOT, OPS, UNEQUAL, Memory, Request, memory, scaled
 from .run.group import Group
 from .schedule import Schedule
 from .selection import Table, Topology
@@ -84,9 +84,19 @@ class Planner:
             ExchangeError: the exchange failed.
         """
         found = memory(request, self._rank, self._ranks)
+        endpoint = self._teams.plain.group.endpoints[self._rank]
+        endpoint.enter()
+        try:
+            self._perform(request, found, endpoint)
+        finally:
+            endpoint.leave()
+        if found.output is not None and found.result is not None:
+            give_back(found.output, found.result, "the output")
+        return found.result
+
+    def _perform(self, request: Request, found: Memory, endpoint: Any) -> None:
         x = None if found.input is None else found.input.array
         y = None if found.output is None else found.output.array
-        endpoint = self._teams.plain.group.endpoints[self._rank]
         dtype = sys.intern(found.dtype)
         short = found.own and request.counts is None and request.op != "premul_sum"
         key = (request.collective, x, y, request.op, request.algorithm)
@@ -102,9 +112,6 @@ class Planner:
             if short and not planned.schedule.helpers:
                 for name in {dtype, request.dtype}:
                     endpoint.remember(*key, name, request.root, tasks[self._rank], found.in_place)
-        if found.output is not None and found.result is not None:
-            give_back(found.output, found.result, "the output")
-        return found.result
 
     def _choose(self, request: Request, found: Memory) -> Planned:
         if isinstance(request.algorithm, Schedule):
@@ -226,13 +233,15 @@ class Planner:
         pieces = schedule.chunks // kind.piece_count(schedule.size)
         chunk = -(-largest // pieces) * item
         cut = slicing(schedule, chunk, len(self._topology.nodes), group.arena, group.attach)
-        name = f"{planned.identity}{cut}"
+        unequal = request.counts is not None and kind.pieces == 2
+        told = found.counts.tolist() if request.counts is not None and not unequal else ""
+        name = f"{planned.identity}{cut}{told}"
         return {
             **cut._asdict(),
             "streamed": self._streamed(request, found),
             "divisor": self._ranks if request.op == "avg" else 0,
             "bytes": self._size(found, kind.volume),
-            "elements": 0 if request.counts is not None else int(found.counts.sum()),
+            "elements": UNEQUAL if unequal else int(found.counts.sum()),
             "plan": crc32(name.encode()),
             "root": request.root if kind.rooted else NO_ROOT,
             "collective": request.collective,

@@ -17,7 +17,7 @@ from .arrays import item_size
 from .errors import RoundelayError
 from .formats.chrome import write_chrome
 from .program import Plan
-from .requests import COLLECTIVES, NO_ROOT, OPS
+from .requests import COLLECTIVES, NO_ROOT, OPS, UNEQUAL
 from .run.findings import Doing
 from .run.group import Group
 from .timeline import OWN, UNKNOWN, Act, Column, Timeline, What
@@ -74,12 +74,18 @@ class LastCall:
         text: what it is, such as "all_reduce of 1024 float32, sum (two_shot)".
         begun: when it began, in seconds of `time.monotonic`.
         seconds: how long it took; None while it is under way, and where it has failed.
+        collective: its name.
+        elements: of all pieces together; None where this rank knows its own alone.
+        dtype: name of the element type.
     """
 
     number: int
     text: str
     begun: float
     seconds: float | None
+    collective: str
+    elements: int | None
+    dtype: str
 
 
 class Recorder:
@@ -248,8 +254,11 @@ class Recorder:
                              strict=True))  # fmt: skip
                 note = self._notes.get((e["collective"], e["stage"], e["slice"]))
                 seconds = (ended - begun) / 1e9 if ended else None
-                text = describe(e, note)
-                found.append(LastCall(number + g * TEAM, text, begun / 1e9, seconds))
+                elements = e["bytes"] if e["bytes"] != UNEQUAL else None
+                found.append(LastCall(
+                    number + g * TEAM, describe(e, note), begun / 1e9, seconds,
+                    COLLECTIVES[e["collective"]], elements, _native.types[e["type"]],
+                ))  # fmt: skip
         return sorted(found, key=lambda call: call.begun)
 
     def doing(self, name: str, tag: str, ranks: list[int]) -> list[Doing]:
@@ -261,7 +270,7 @@ class Recorder:
             if calls := endpoint.last_calls():
                 call, elements, _, _, collective, kind, _, begun, ended = calls[-1]
                 doing.call, doing.collective = call, COLLECTIVES[collective]
-                if doing.collective != "barrier":
+                if doing.collective != "barrier" and elements != UNEQUAL:
                     doing.size = elements * item_size(_native.types[kind])
                 doing.active = not ended and not endpoint.failed()
                 doing.seconds = (monotonic_ns() - (ended or begun)) / 1e9
@@ -300,8 +309,8 @@ def describe(call: Mapping[str, Any] | Any, note: Note | None) -> str:
     collective = COLLECTIVES[int(call["collective"])]
     text = collective
     if collective != "barrier":
-        elements = int(call["bytes"])  # 0 where ranks have different counts
-        text += f" of {elements}" if elements else " of"
+        elements = int(call["bytes"])
+        text += f" of {elements}" if elements != UNEQUAL else " of"
         text += f" {_native.types[int(call['type'])]}"
     if int(call["op"]) < len(OPS):
         text += f", {OPS[int(call['op'])]}"

@@ -20,6 +20,8 @@ COLLECTIVES: Final = (
 )  # fmt: skip
 NO_ROOT: Final = 2**32 - 1
 """What the engine takes for the root of a collective that has none."""
+UNEQUAL: Final = 2**64 - 1
+"""What the engine takes for the elements of an all-to-all of which a rank knows its own alone."""
 OPS: Final = ("sum", "product", "min", "max", "band", "bor", "bxor", "avg", "premul_sum")
 
 

@@ -66,6 +66,7 @@ class Group:
         tag: str,
         collectives: Sequence[str],
         arena: int | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         """Set up, together with all other ranks.
 
@@ -79,6 +80,7 @@ class Group:
             tag: a name that no other group of the job has.
             collectives: names, for messages.
             arena: bytes that a participant may show at once; without it, as ROUNDELAY_ARENA says.
+            names: of the ranks, for messages; without it, by their numbers.
         """
         self._session, self._ranks, self._me = session, ranks, me
         self.hosts, self._tag = list(hosts), tag
@@ -113,7 +115,7 @@ class Group:
         home = _home([cards[hosts[p]] for p in near], session.local.index(session.rank),
                      len(session.local))  # fmt: skip
         self.arena = node.arena
-        self.names = [self._name(p) for p in range(len(hosts))]
+        self.names = list(names or ()) or [self._name(p) for p in range(len(hosts))]
         self.endpoints = {
             p: Endpoint(node, near.index(p), p, self.names, list(collectives), self.crowded, home,
                         len(own) == 1)

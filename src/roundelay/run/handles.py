@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as LateError
 from threading import get_ident
 from typing import Any
 
 from ..errors import TooLate
+from .members import ranks_text
 
 
 class Handle:
     """An operation under way."""
 
-    def __init__(self, future: Future[Any], interrupt: Callable[[], None]) -> None:
-        self._future, self._interrupt = future, interrupt
+    def __init__(
+        self, future: Future[Any], interrupt: Callable[[], None],
+        absent: Callable[[], Sequence[int]] = tuple,
+    ) -> None:  # fmt: skip
+        self._future, self._interrupt, self._absent = future, interrupt, absent
 
     def wait(self, timeout: float | None = None) -> Any:
         """The result, when it is there.
@@ -24,7 +28,8 @@ class Handle:
             timeout: seconds to wait; without it, as long as it takes.
 
         Raises:
-            TooLate: it is not there in time. The operation goes on, and can be waited for again.
+            TooLate: it is not there in time; it says which ranks of the node have not come.
+                The operation goes on, and can be waited for again.
             RoundelayError: what went wrong in it.
             KeyboardInterrupt: the operation is ended, too.
         """
@@ -33,7 +38,13 @@ class Handle:
         except LateError:
             if self._future.done():
                 raise
-            raise TooLate(f"the operation has not ended within {timeout} s; wait again") from None
+            ranks = [*self._absent()]
+            have = "have" if len(ranks) > 1 else "has"
+            who = f": {ranks_text(ranks)} {have} not come to it" if ranks else ""
+            raise TooLate(
+                f"the operation has not ended within {timeout} s{who}; wait again",
+                ranks[0] if ranks else -1,
+            ) from None
         except KeyboardInterrupt:  # else the process could not end before the operation does
             if not self._future.done():
                 self._interrupt()
@@ -55,8 +66,11 @@ class Handle:
 class Worker:
     """A thread that does operations in the order in which they were submitted."""
 
-    def __init__(self, name: str, interrupt: Callable[[], None]) -> None:
-        self._interrupt = interrupt
+    def __init__(
+        self, name: str, interrupt: Callable[[], None],
+        absent: Callable[[], Sequence[int]] = tuple,
+    ) -> None:  # fmt: skip
+        self._interrupt, self._absent = interrupt, absent
         self._threads = threads = list[int]()  # the one, once it has begun
         # Not a method of this object: that would be a cycle, and what it interrupts would stay.
         self._pool = ThreadPoolExecutor(1, name, lambda: threads.append(get_ident()))
@@ -66,7 +80,7 @@ class Worker:
         """Have it done after all before it; at once, where the thread itself asks for it."""
         if self.mine():
             return Handle(_done(operation), self._interrupt)
-        self._last = Handle(self._pool.submit(operation), self._interrupt)
+        self._last = Handle(self._pool.submit(operation), self._interrupt, self._absent)
         return self._last
 
     def idle(self) -> bool:

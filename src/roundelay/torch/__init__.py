@@ -36,4 +36,16 @@ def _make(options: Any, others: Any) -> Any:
     return ProcessGroup(options, others)
 
 
+def __getattr__(name: str) -> Any:
+    if name == "run_over":
+        from .over import run_over
+
+        return run_over
+    if name == "dump":
+        from .flight import dump
+
+        return dump
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 register()

@@ -93,8 +93,9 @@ class Channel:
         if self._comm is None:
             store = dist.PrefixStore(self.name, self._store)
             me = self._ends.index(self._whole.rank)
-            board = Board(store, me, 2, self._timeout, lambda: self._closed)
-            self._comm = self._whole.part(self._ends, board, self.name, math.inf, ARENA)
+            board = Board(store, me, 2, self._timeout, lambda: self._closed, self._ends)
+            names = [f"rank {end}" for end in self._ends]
+            self._comm = self._whole.part(self._ends, board, self.name, math.inf, ARENA, names)
             sender, receiver = self._ends
             self._comm.name = f"messages {sender} to {receiver} of {self._whole.name}"
             if self._closed:  # too late for `interrupt`

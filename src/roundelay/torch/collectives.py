@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import partial, wraps
 from typing import Any, Final
 
 from torch import Tensor
 from torch._C import _distributed_c10d as c10d
+from torch.autograd import profiler
 
 from ..communicator import Communicator
 from ..errors import RoundelayError
-from .tensors import Elsewhere, Row, memory, only, operation
-from .work import Finished, Pending
+from . import flight
+from .profiling import event
+from .tensors import Elsewhere, Row, memory, only, operation, pair
+from .work import FOREVER, Finished, Pending
 
 Tensors = Sequence[Tensor]
 Method = Callable[..., Any]
@@ -30,15 +34,19 @@ _BARRIER: Final = c10d.BarrierOptions()
 
 
 def here(method: Method) -> Method:
-    """A call that another backend takes where its tensors are not on the CPU."""
+    """A call that the profiler sees, and another backend takes where tensors are not on the CPU."""
+    name = method.__name__
 
     @wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:
         try:
+            if profiler._is_profiler_enabled:
+                with event(self, name, args):
+                    return method(self, *args, **options)
             return method(self, *args, **options)
         except Elsewhere as found:
             other = self.other(found.device)
-        return getattr(other, method.__name__)(*args, **options)
+        return getattr(other, name)(*args, **options)
 
     return call
 
@@ -48,17 +56,31 @@ class Collectives:
 
     Attributes:
         comm: the communicator.
+        timeout: how long a call may wait for other ranks.
     """
 
     comm: Communicator
+    timeout: timedelta
     _batch: list[Finished] | None = None
 
-    def _start(self, do: Callable[[], Any], tensors: Any, later: bool) -> Finished:
+    def _start(self, do: Callable[[], Any], tensors: Any, opts: Any) -> Finished:
         """Make a call that sets the tensors."""
-        if later:
+        if opts.timeout > FOREVER:
+            do = partial(self._within, opts.timeout, do)
+        if flight.ASKED:
+            do = partial(flight.dumping, self, do)
+        if opts.asyncOp:
             return self._under_way(Pending(self.comm.later(do), tensors))
         do()
         return Finished(tensors)
+
+    def _within(self, timeout: timedelta, do: Callable[[], Any]) -> None:
+        """Make a call that may wait for other ranks so long."""
+        self.comm.patience(timeout.total_seconds())
+        try:
+            do()
+        finally:
+            self.comm.patience(self.timeout.total_seconds())
 
     # Calls that come together are made one by one; only their waiting is one.
 
@@ -80,7 +102,7 @@ class Collectives:
         x, dtype = memory(only(tensors))
         op, scale = operation(opts.reduceOp)
         do = partial(self.comm.all_reduce, x, None, op, dtype=dtype, scale=scale)
-        return self._start(do, tensors, opts.asyncOp)
+        return self._start(do, tensors, opts)
 
     @here
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = _ALL_REDUCE) -> Finished:
@@ -90,7 +112,7 @@ class Collectives:
             partial(self.comm.all_reduce, x, None, op, dtype=dtype, scale=scale)
             for x, dtype in map(memory, tensors)
         ]
-        return self._start(partial(_each, calls), tensors, opts.asyncOp)
+        return self._start(partial(_each, calls), tensors, opts)
 
     @here
     def reduce(self, tensors: Tensors, opts: Any = _REDUCE) -> Finished:
@@ -98,19 +120,19 @@ class Collectives:
         x, dtype = memory(only(tensors))
         op, scale = operation(opts.reduceOp)
         do = partial(self.comm.reduce, x, None, op, opts.rootRank, dtype=dtype, scale=scale)
-        return self._start(do, tensors, opts.asyncOp)
+        return self._start(do, tensors, opts)
 
     @here
     def broadcast(self, tensors: Tensors, opts: Any = _BROADCAST) -> Finished:
         """Every rank gets the root's tensor."""
         x, dtype = memory(only(tensors))
         do = partial(self.comm.broadcast, x, None, opts.rootRank, dtype=dtype)
-        return self._start(do, tensors, opts.asyncOp)
+        return self._start(do, tensors, opts)
 
     @here
     def all_gather_single(self, output: Tensor, input: Tensor, opts: Any = _ALL_GATHER) -> Finished:
         """Every rank gets all tensors, one after another in one."""
-        return self._start(self._gathering(output, input), [output], opts.asyncOp)
+        return self._start(self._gathering(output, input), [output], opts)
 
     @here
     def all_gather_single_coalesced(
@@ -118,7 +140,7 @@ class Collectives:
     ) -> Finished:
         """`all_gather_single` for each of two lists."""
         calls = [self._gathering(y, x) for y, x in zip(outputs, inputs, strict=True)]
-        return self._start(partial(_each, calls), outputs, opts.asyncOp)
+        return self._start(partial(_each, calls), outputs, opts)
 
     @here
     def allgather(
@@ -126,7 +148,7 @@ class Collectives:
     ) -> Finished:
         """Every rank gets all tensors, as a list; they may be of different sizes."""
         do = self._listing(only(outputs), only(inputs))
-        return self._start(do, outputs[0], opts.asyncOp)
+        return self._start(do, outputs[0], opts)
 
     @here
     def allgather_coalesced(
@@ -135,14 +157,14 @@ class Collectives:
         """`allgather` of a list of tensors; from each rank comes a list."""
         by_input = zip(*outputs, strict=True) if inputs else ()
         calls = [self._listing(y, x) for y, x in zip(by_input, inputs, strict=True)]
-        return self._start(partial(_each, calls), outputs, opts.asyncOp)
+        return self._start(partial(_each, calls), outputs, opts)
 
     @here
     def reduce_scatter_single(
         self, output: Tensor, input: Tensor, opts: Any = _REDUCE_SCATTER
     ) -> Finished:
         """Every rank gets its piece of the reduction."""
-        return self._start(self._scattering(output, input, opts), [output], opts.asyncOp)
+        return self._start(self._scattering(output, input, opts), [output], opts)
 
     @here
     def reduce_scatter_single_coalesced(
@@ -150,7 +172,7 @@ class Collectives:
     ) -> Finished:
         """`reduce_scatter_single` for each of two lists."""
         calls = [self._scattering(y, x, opts) for y, x in zip(outputs, inputs, strict=True)]
-        return self._start(partial(_each, calls), outputs, opts.asyncOp)
+        return self._start(partial(_each, calls), outputs, opts)
 
     @here
     def reduce_scatter(
@@ -166,7 +188,7 @@ class Collectives:
             row.fill()
             self.comm.reduce_scatter(row.array, y, op, counts=row.counts, dtype=dtype, scale=scale)
 
-        return self._start(do, outputs, opts.asyncOp)
+        return self._start(do, outputs, opts)
 
     @here
     def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = _GATHER) -> Finished:
@@ -174,7 +196,7 @@ class Collectives:
         root, (x, dtype) = opts.rootRank, memory(only(inputs))
         if self.comm.rank != root:
             do = partial(self.comm.gather, x, None, root, dtype=dtype)
-            return self._start(do, [], opts.asyncOp)
+            return self._start(do, [], opts)
         row = Row(only(outputs), inputs[0], self.comm.ranks)
         row.expect_equal("gather")
 
@@ -182,7 +204,7 @@ class Collectives:
             self.comm.gather(x, row.array, root, dtype=dtype)
             row.spread()
 
-        return self._start(at_root, outputs[0], opts.asyncOp)
+        return self._start(at_root, outputs[0], opts)
 
     @here
     def scatter(
@@ -192,7 +214,7 @@ class Collectives:
         root, (y, dtype) = opts.rootRank, memory(only(outputs))
         if self.comm.rank != root:
             do = partial(self.comm.scatter, None, y, root, dtype=dtype)
-            return self._start(do, outputs, opts.asyncOp)
+            return self._start(do, outputs, opts)
         row = Row(only(inputs), outputs[0], self.comm.ranks)
         row.expect_equal("scatter")
 
@@ -200,7 +222,7 @@ class Collectives:
             row.fill()
             self.comm.scatter(row.array, y, root, dtype=dtype)
 
-        return self._start(at_root, outputs, opts.asyncOp)
+        return self._start(at_root, outputs, opts)
 
     @here
     def all_to_all_single(
@@ -208,7 +230,7 @@ class Collectives:
         input_splits: Sequence[int], opts: Any = _ALL_TO_ALL,
     ) -> Finished:  # fmt: skip
         """Every rank sends pieces of a tensor, cut along its first dimension, to all ranks."""
-        (x, dtype), (y, _) = memory(input), memory(output)
+        x, y, dtype = pair(input, output)
         send, receive = None, None
         if output_splits or input_splits:
             send = _counts(input, input_splits, self.comm.ranks)
@@ -216,7 +238,7 @@ class Collectives:
         do = partial(
             self.comm.all_to_all, x, y, send_counts=send, receive_counts=receive, dtype=dtype
         )
-        return self._start(do, [output], opts.asyncOp)
+        return self._start(do, [output], opts)
 
     @here
     def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = _ALL_TO_ALL) -> Finished:
@@ -234,11 +256,12 @@ class Collectives:
             )  # fmt: skip
             target.spread()
 
-        return self._start(do, outputs, opts.asyncOp)
+        return self._start(do, outputs, opts)
 
+    @here
     def barrier(self, opts: Any = _BARRIER) -> Finished:
         """Returns when all ranks have come."""
-        return self._start(self.comm.barrier, [], opts.asyncOp)
+        return self._start(self.comm.barrier, [], opts)
 
     # The names that these calls had before torch 2.13; programs use them as well.
     _allgather_base = all_gather_single
@@ -248,11 +271,11 @@ class Collectives:
     alltoall_base = all_to_all_single
 
     def _gathering(self, output: Tensor, input: Tensor) -> Callable[[], Any]:
-        (x, dtype), (y, _) = memory(input), memory(output)
+        x, y, dtype = pair(input, output)
         return partial(self.comm.all_gather, x, y, dtype=dtype)
 
     def _scattering(self, output: Tensor, input: Tensor, opts: Any) -> Callable[[], Any]:
-        (x, dtype), (y, _) = memory(input), memory(output)
+        x, y, dtype = pair(input, output)
         op, scale = operation(opts.reduceOp)
         return partial(self.comm.reduce_scatter, x, y, op, dtype=dtype, scale=scale)
 

@@ -7,7 +7,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from ..communicator import Communicator, init
 from ..errors import PeerLost, RoundelayError, TooLate
 from ..run.environment import Job, parse_address, secret_of
 from ..run.interfaces import asked_address
+from ..run.members import ranks_text
 
 FIRST_PAUSE: Final = 0.0005
 """Seconds between the first looks into the store."""
@@ -33,7 +34,7 @@ class Board:
 
     def __init__(
         self, store: Any, rank: int, ranks: int, timeout: float,
-        stopped: Callable[[], bool] = lambda: False,
+        stopped: Callable[[], bool] = lambda: False, names: Sequence[int] | None = None,
     ) -> None:  # fmt: skip
         """Among `ranks` ranks.
 
@@ -43,8 +44,10 @@ class Board:
             ranks: how many.
             timeout: seconds to wait for the others.
             stopped: asked again and again while it waits, whether to give up.
+            names: of the ranks, for messages; without it, 0 and so on.
         """
         self._store, self._rank, self._ranks = store, rank, ranks
+        self._names = names or range(ranks)
         self._timeout, self._stopped, self._turn = timeout, stopped, 0
         # A store may outlive a group, and a later group of the same name must not read old keys.
         self._round = store.add(f"rounds of {rank}", 1)
@@ -74,11 +77,12 @@ class Board:
             if self._stopped():
                 raise RoundelayError("the process group was destroyed while ranks were to meet")
             if time.monotonic() > deadline:
-                late = [r for r, key in enumerate(keys) if not self._check([key])]
+                late = [r for r, key in zip(self._names, keys, strict=True)
+                        if not self._check([key])]  # fmt: skip
                 raise TooLate(
-                    f"ranks {', '.join(map(str, late))} of the group have not come within "
-                    f"{self._timeout:g} s; expected all {self._ranks} to make it. Do all of them "
-                    "call new_group, or send and recv, in turn?",
+                    f"{ranks_text(late)} of the group {'have' if len(late) > 1 else 'has'} not "
+                    f"come within {self._timeout:g} s; expected all {self._ranks} to make it. Do "
+                    "all of them call new_group, or send and recv, in turn?",
                     late[0] if late else -1,
                 )
             time.sleep(pause)

@@ -23,9 +23,9 @@ from .channels import Channel, Lane
 class Outgoing:
     """What goes to one rank."""
 
-    def __init__(self, channel: Channel, timeout: float) -> None:
-        """Through a channel; `timeout` is how many seconds who waits will wait."""
-        self._channel, self._timeout = channel, timeout
+    def __init__(self, channel: Channel) -> None:
+        """Through a channel."""
+        self._channel = channel
         self._jobs: deque[tuple[Array, int, Future[None]]] = deque()
         self._lane = Lane(f"roundelay-{channel.name}", self._work)
 
@@ -36,9 +36,9 @@ class Outgoing:
         self._lane.wake()
         return done
 
-    def help(self) -> None:
-        """Send what waits to be sent, in the thread of the caller."""
-        self._channel.patience(self._timeout)
+    def help(self, timeout: float) -> None:
+        """Send what waits to be sent, in the thread of the caller, which has so many seconds."""
+        self._channel.patience(timeout)
         self._lane.instead(self._work)
         self._channel.patience(math.inf)
 
@@ -99,16 +99,15 @@ class Receive:
 class Incoming:
     """What comes from one rank: messages that nobody waits for yet, and receives that wait."""
 
-    def __init__(self, source: int, channel: Channel | None, lock: Lock, timeout: float) -> None:
+    def __init__(self, source: int, channel: Channel | None, lock: Lock) -> None:
         """From a rank.
 
         Args:
             source: the rank.
             channel: from there; None for what this rank sends itself.
             lock: of all receives of the group.
-            timeout: seconds that who waits will wait.
         """
-        self.source, self._channel, self._lock, self._timeout = source, channel, lock, timeout
+        self.source, self._channel, self._lock = source, channel, lock
         self._waiting: list[Receive] = []
         self._kept: list[tuple[int, Array]] = []
         self._error: BaseException | None = None
@@ -143,11 +142,14 @@ class Incoming:
         if receive is not None:
             receive.fill(data, self.source)
 
-    def help(self, receive: Receive) -> None:
-        """Take messages until that of the receive has come, in the thread of the caller."""
+    def help(self, receive: Receive, timeout: float) -> None:
+        """Take messages until that of the receive has come, in the thread of the caller.
+
+        It has so many seconds.
+        """
         if self._channel is None or self._lane is None:
             return
-        self._channel.patience(self._timeout)
+        self._channel.patience(timeout)
         self._lane.instead(lambda: self._take(lambda: not receive.ended.done()))
         self._channel.patience(math.inf)
         if self._wanted():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import partial
 from threading import Lock
@@ -32,7 +33,7 @@ class Post:
             timeout: seconds that a wait may take.
         """
         self._comm, self._store, self._name, self._timeout = comm, store, name, timeout
-        self._lock = Lock()
+        self._lock, self._pid = Lock(), os.getpid()
         self._outgoing: dict[int, Outgoing] = {}
         self._incoming: dict[int, Incoming] = {}
 
@@ -45,10 +46,10 @@ class Post:
             return Finished([tensor])
         if target not in self._outgoing:
             channel = self._channel(self._comm.rank, target)
-            self._outgoing[target] = Outgoing(channel, self._timeout)
+            self._outgoing[target] = Outgoing(channel)
         line = self._outgoing[target]
-        handle = Handle(line.send(data, tag), _nothing)
-        return Pending(handle, [tensor], self._timeout, line.help)
+        handle = Handle(line.send(data, tag), _nothing, lambda: [target])
+        return Pending(handle, [tensor], self._timeout, partial(line.help, self._timeout))
 
     def receive(self, tensor: torch.Tensor, sources: Sequence[int], tag: int) -> Finished:
         """Receive a tensor from the first of some ranks that sends one."""
@@ -61,20 +62,32 @@ class Post:
             receive.ended.set_exception(errors[0] if errors else RoundelayError(
                 "a message from any rank, and there is no other; expected a group of 2 or more"
             ))  # fmt: skip
-        help = partial(self._from(sources[0]).help, receive) if len(sources) == 1 else _nothing
-        return Receiving(Handle(receive.ended, _nothing), [tensor], self._timeout, help)
+        help = _nothing
+        if len(sources) == 1:
+            help = partial(self._from(sources[0]).help, receive, self._timeout)
+        handle = Handle(receive.ended, _nothing, lambda: sources)
+        return Receiving(handle, [tensor], self._timeout, help)
+
+    def patience(self, seconds: float) -> None:
+        """How long waits for messages may take from now on."""
+        self._timeout = seconds
 
     def _from(self, source: int) -> Incoming:
         if source not in self._incoming:
             mine = source == self._comm.rank
             channel = None if mine else self._channel(source, self._comm.rank)
-            self._incoming[source] = Incoming(source, channel, self._lock, self._timeout)
+            self._incoming[source] = Incoming(source, channel, self._lock)
         return self._incoming[source]
 
     def _channel(self, source: int, target: int) -> Channel:
         return Channel(self._comm, self._store, self._name, (source, target), self._timeout)
 
     def _check(self, rank: int) -> None:
+        if self._pid != os.getpid():  # the threads that serve the channels have stayed behind
+            raise RoundelayError(
+                f"this process group belongs to process {self._pid}, from which this one was "
+                "forked; start processes that exchange with torchrun or spawn"
+            )
         if not 0 <= rank < self._comm.ranks:
             raise RoundelayError(
                 f"a message with rank {rank}; expected a rank of the group, 0 to "

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
 import torch
 import torch.distributed as dist
 
-from ..arrays import CARRIERS, NAMES, Array
+from ..arrays import CARRIERS, KINDS, Array, of_tensor
 from ..errors import RoundelayError
 
-_KINDS: Final = {getattr(torch, name): (np.dtype(name).str, None) for name in NAMES} | {
-    getattr(torch, name): (np.dtype(carrier).str, name) for name, carrier in CARRIERS.items()
+_KINDS: Final = {
+    getattr(torch, name): (kind, name if name in CARRIERS else None) for name, kind in KINDS.items()
 }
 """Types that can be exchanged: as NumPy writes them, and the names of those that it lacks."""
 
@@ -42,39 +41,24 @@ def memory(tensor: torch.Tensor) -> tuple[Array, str | None]:
     """
     if not tensor.is_cpu:
         raise Elsewhere(tensor.device)
-    kind, dtype = _KINDS.get(tensor.dtype, ("", None))
-    if not kind or tensor.layout is not torch.strided or tensor.is_neg() or tensor.is_conj():
-        raise RoundelayError(
-            f"a tensor of {tensor.dtype}, {tensor.layout} cannot be exchanged; expected a dense "
-            "one of numbers. Try .to_dense(), .resolve_conj().resolve_neg(), or another dtype"
-        )
-    if hasattr(tensor, "trigger_wait"):  # the promise of a functional collective
-        return memory(tensor.trigger_wait())
-    return np.asarray(_Lent(tensor, kind)), dtype
+    kind, dtype = _KINDS.get(tensor.dtype, (None, None))
+    return of_tensor(tensor, kind, "a tensor"), dtype
 
 
-class _Lent:
-    """A tensor's memory, for NumPy to look at.
+def pair(x: torch.Tensor, y: torch.Tensor) -> tuple[Array, Array, str | None]:
+    """The memory of an input and an output, and how their bits are read.
 
-    `Tensor.numpy()` would take from the tensor, for good, that its storage can be resized.
+    Raises:
+        RoundelayError: as `memory`, and where they are of two types.
     """
-
-    def __init__(self, tensor: torch.Tensor, kind: str) -> None:
-        self.tensor = tensor
-        strides = None
-        if not tensor.is_contiguous():
-            strides = tuple(step * tensor.element_size() for step in tensor.stride())
-        self.__array_interface__ = {
-            "version": 3,
-            "typestr": kind,
-            "shape": tuple(tensor.shape),
-            "strides": strides,
-            "data": (tensor.data_ptr() or _NOWHERE.ctypes.data, False),
-        }
+    (ours, dtype), (theirs, _) = memory(x), memory(y)
+    if x.dtype != y.dtype:
+        raise _two_types(x.dtype, y.dtype)
+    return ours, theirs, dtype
 
 
-_NOWHERE: Final = np.empty(1)
-"""Where a tensor of no elements lies."""
+def _two_types(a: torch.dtype, b: torch.dtype) -> RoundelayError:
+    return RoundelayError(f"tensors of {a} and {b} in one call; expected one dtype")
 
 
 def only(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -124,9 +108,7 @@ class Row:
             if not tensor.is_cpu:
                 raise Elsewhere(tensor.device)
             if tensor.dtype != like.dtype:
-                raise RoundelayError(
-                    f"tensors of {like.dtype} and {tensor.dtype} in one call; expected one dtype"
-                )
+                raise _two_types(like.dtype, tensor.dtype)
         self.sizes = [tensor.numel() for tensor in tensors]
         self.counts = None if len(set(self.sizes)) == 1 else self.sizes
         self._tensors, whole = tensors, sum(self.sizes)

@@ -12,7 +12,7 @@ import torch.distributed as dist
 from ..run.handles import Handle
 
 FOREVER: Final = timedelta(0)
-"""What torch gives where no time to wait is meant."""
+"""What torch gives, or less, where no time to wait is meant."""
 
 
 class Finished(dist.Work):
