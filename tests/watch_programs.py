@@ -116,7 +116,7 @@ def late(comm, who, calls, switch):
     comm.name = "dp"
     for _ in range(calls):
         if comm.rank == who:
-            time.sleep(0.003)
+            time.sleep(0.01)
         comm.all_reduce(x, algorithm=algorithm)
     found, after = comm.stragglers(), comm.stragglers()
     print(found)
@@ -127,9 +127,9 @@ def late(comm, who, calls, switch):
     assert first.stands_out
     assert not any(rank.stands_out for rank in others)
     assert first.last > 0.6 * calls  # the machine may have others off the processor
-    assert 0.002 < first.median_seconds < 0.05
+    assert 0.005 < first.median_seconds < 0.2
     waiting = (comm.ranks - 1) * first.median_seconds * first.last
-    assert 0.5 * waiting < first.waited_seconds < found.inside_seconds
+    assert 0.3 * waiting < first.waited_seconds < found.inside_seconds
     assert found.sentences()[0].startswith(f"rank {who} was last in {first.last} of {calls} calls")
     texts = comm.all_gather(np.frombuffer(str(found).ljust(4096).encode()[:4096], np.uint8))
     assert len({row.tobytes() for row in texts.reshape(comm.ranks, -1)}) == 1
