@@ -255,10 +255,12 @@ void Endpoint::lost(int participant) {
                   "or in the memory of their machines"});
     }
     const bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+    const char* const ended =
+        linked == nullptr ? " has ended" : " has ended, or its connection was cut,";
     const std::string how =
         silent ? " can no longer be reached (" + std::string(std::strerror(error)) +
                      "): its machine is down, or the network between is cut; "
-               : std::string(left ? " has closed its communicator" : " has ended, or its connection was cut,") +
+               : std::string(left ? " has closed its communicator" : ended) +
                      " while others exchange data with it; ";
     fail({Trouble::lost, participant, name(participant) + how + name(participant_) +
           " noticed in call " + std::to_string(sequence_)});
