@@ -58,7 +58,9 @@ def init(
         RoundelayError: ranks are missing, or the environment contradicts itself.
     """
     if timeout == inf:
-        raise RoundelayError("timeout = inf; expected seconds after which ranks are missing")
+        raise RoundelayError(
+            "timeout = inf; expected seconds, more than 0, after which ranks are missing"
+        )
     session = join(job, _seconds(timeout))
     try:
         return Communicator(
