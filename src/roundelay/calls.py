@@ -33,19 +33,7 @@ class Calls(ABC):
     """Does a call that has been made before, and says so; else it does nothing."""
 
     @abstractmethod
-    def _do(
-        self,
-        collective: int,
-        x: Any,
-        out: Any,
-        op: str | None,
-        root: int,
-        algorithm: How,
-        async_op: bool,
-        dtype: str | None,
-        scale: Any = None,
-        counts: Any = None,
-    ) -> Any:
+    def _do(self, *call: Any, **more: Any) -> Any:
         """A call for the first time, or one that takes more than the engine."""
 
     def all_reduce(self, x: Any, out: Any = None, op: str = "sum", *, algorithm: How = "auto",
