@@ -1,6 +1,7 @@
 """Start-up of a job: the environment of every launcher, and ranks that find one another."""
 
 import contextlib
+import gc
 import logging
 import os
 import re
@@ -285,6 +286,16 @@ def test_a_job_comes_together_and_leaves_nothing():
             )
     assert sockets() == before
     assert threading.active_count() == threads
+
+
+def test_a_session_that_nobody_holds_ends():
+    before, threads = sockets(), set(threading.enumerate())
+    sessions = all_at_once(join, jobs(2))
+    assert len(set(threading.enumerate()) - threads) == 2
+    del sessions
+    gc.collect()
+    assert set(threading.enumerate()) == threads
+    assert sockets() == before
 
 
 def test_a_closed_session_says_so():

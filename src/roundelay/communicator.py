@@ -146,7 +146,7 @@ class Communicator(Membership):
         self._pool = Pool(self._endpoint)
         self._closed = False
         _OPEN.add(self)
-        session.opened(self)
+        session.communicators.add(self)
         metrics.watch(self)
 
     def _make(self, *args: Any) -> Self:
@@ -330,7 +330,7 @@ class Communicator(Membership):
         self._closed = True
         self._call = _never
         _OPEN.discard(self)
-        self._session.left(self)
+        self._session.communicators.remove(self)
         metrics.forget(self)
         if self._worker is not None:
             self._worker.close()

@@ -126,7 +126,7 @@ class Membership(Calls):
                 communicator of the whole job.
         """
         self._whole("shrink")
-        for comm in self._session.communicators():
+        for comm in list(self._session.communicators):
             comm.interrupt()  # calls under way are not waited for
             comm._leave()
         deadline, session = time.monotonic() + timeout, self._session
@@ -171,7 +171,7 @@ class Membership(Calls):
                 "with ROUNDELAY_INVITATION set to this job's Communicator.invitation"
             )
         session = self._session.regroup(timeout, wanted)
-        for comm in self._session.communicators():
+        for comm in list(self._session.communicators):
             comm._leave()
         return self._of(session)
 

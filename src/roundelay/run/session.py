@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from types import TracebackType
-from typing import Any, Final, Self
-from weakref import WeakSet, ref
+from typing import Final, Self
+from weakref import WeakSet
 
 from ..errors import RoundelayError
 from .connector import Connector
@@ -26,7 +26,7 @@ from .room import Room
 from .sealed import encrypts
 from .seeking import Seeking
 from .status import Answering
-from .watch import Watch
+from .watch import Crowd, Watch
 from .wire import derive
 
 PURPOSE_LIMIT: Final = 1024
@@ -47,6 +47,7 @@ class Session:
         nodes: the ranks of each node, ascending, nodes in the order of their first ranks.
         generation: how often the ranks have been counted anew, by `regroup`.
         name: what the job is called.
+        communicators: those of this session that are open.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Session:
         self._links = Links(loop, rank, table.members, star.links)
         self._room = room or Room(table.members)
         self._room.members = table.members
-        self._communicators: list[ref[Any]] = []
+        self.communicators: Final = Crowd()
         self._connector = self._keeper = self._watch = self._answering = None
         if star.door:
             self._connector = Connector(
@@ -84,18 +85,6 @@ class Session:
     def _turn(self) -> AbstractContextManager[None]:
         """Within this the loop is the caller's."""
         return self._keeper.paused() if self._keeper else nullcontext()
-
-    def communicators(self) -> list[Any]:
-        """Those of this session that are open; other threads may ask."""
-        return [comm for held in self._communicators if (comm := held()) is not None]
-
-    def opened(self, comm: Any) -> None:
-        """A communicator of this session is there."""
-        self._communicators = [*map(ref, self.communicators()), ref(comm)]
-
-    def left(self, comm: Any) -> None:
-        """A communicator is open no more."""
-        self._communicators = [ref(other) for other in self.communicators() if other is not comm]
 
     def exchange(self, data: bytes, timeout: float | None = None) -> list[bytes]:
         """What each rank brings, in the order of ranks; every rank must call it.

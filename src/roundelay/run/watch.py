@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from typing import Any, Final, Protocol
+from weakref import ref
 
 import msgspec
 
@@ -68,12 +69,33 @@ class Busy(Protocol):
         """What this rank does in it."""
 
 
+class Crowd:
+    """The communicators of a session that are open, as long as somebody else holds them.
+
+    Any thread may look through them.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[ref[Any]] = []
+
+    def add(self, comm: Busy) -> None:
+        """It is open."""
+        self._held = [*map(ref, self), ref(comm)]
+
+    def remove(self, comm: Busy) -> None:
+        """It is open no more."""
+        self._held = [ref(other) for other in self if other is not comm]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([comm for held in self._held if (comm := held()) is not None])
+
+
 class Watch:
     """One rank's part in it."""
 
     def __init__(
         self, loop: Loop, rank: int, members: tuple[Member, ...], links: Links, job: str,
-        communicators: Callable[[], Sequence[Busy]],
+        communicators: Crowd,
     ) -> None:  # fmt: skip
         """For a session; it works while the loop runs."""
         self._loop, self._rank, self._members, self._job = loop, rank, members, job
@@ -89,7 +111,7 @@ class Watch:
         self.tasks = [loop.start(self._look())] if self._after else []
 
     def _doing(self) -> list[Doing]:
-        return [doing for comm in self._communicators() for doing in comm.doing()]
+        return [doing for comm in self._communicators for doing in comm.doing()]
 
     async def _look(self) -> None:
         """Tell rank 0 when this rank has waited for long; twice as long before the next time."""
