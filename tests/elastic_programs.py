@@ -70,6 +70,58 @@ def go_on(comm, dying, how="kill"):
     return comm
 
 
+def after_a_mistake(comm):
+    """Nobody has gone, and all go on after calls that differed."""
+    with pytest.raises(rl.CallsDiffer):
+        comm.all_reduce(np.ones(3 + (comm.rank == 0)))
+    comm = comm.shrink(10)
+    print(f"{comm.rank} of {comm.ranks}", flush=True)
+    some_calls(comm, "after", 10)
+    return comm
+
+
+def one_by_one(comm):
+    """The last rank dies, then again, until rank 0 is alone."""
+    while comm.ranks > 1:
+        if comm.rank == comm.ranks - 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        until_it_fails(comm)
+        comm = comm.shrink(10)
+    some_calls(comm, "alone", 10)
+    print(f"{comm.rank} of {comm.ranks}", flush=True)
+    return comm
+
+
+def dying_newcomers(comm):
+    """One dies while it waits, another as soon as it is in."""
+    if comm.rank == 0:
+        waits = newcomer(comm, "waits_and_dies")
+        enters = newcomer(comm, "enters_and_dies")
+        waits.wait(20)
+    while comm.newcomers() != 1:
+        time.sleep(0.01)
+    grown = comm.grow()
+    assert grown.ranks == comm.ranks + 1
+    until_it_fails(grown)
+    comm = grown.shrink(10)
+    some_calls(comm, "after", 10)
+    if comm.rank == 0:
+        enters.wait(20)
+    return comm
+
+
+def waits_and_dies():
+    """See `dying_newcomers`."""
+    threading.Timer(0.5, os._exit, (0,)).start()
+    rl.init(timeout=30)
+
+
+def enters_and_dies():
+    """See `dying_newcomers`."""
+    rl.init(timeout=30)
+    os._exit(0)
+
+
 def stopped(comm, ranks, patience):
     """Some ranks are stopped, as if by a debugger; the others leave them out, or may not."""
     comm.all_reduce(np.ones(9))

@@ -45,6 +45,25 @@ def test_one_dies_while_the_others_shrink():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("nodes", [None, "aabb"], ids=str)
+def test_all_go_on_after_a_mistake(nodes):
+    codes, said = finish(start("after_a_mistake", 4, nodes=nodes, **PROGRAMS), 60)
+    assert codes == [0] * 4, said
+    assert [s.strip() for s in said] == [f"{r} of 4" for r in range(4)]
+
+
+@pytest.mark.parametrize("nodes", [None, "abcd"], ids=str)
+def test_one_after_another_goes(nodes):
+    codes, said = finish(start("one_by_one", 4, nodes=nodes, **PROGRAMS), 60)
+    assert codes == [0] + [-signal.SIGKILL] * 3, said
+    assert said[0].strip() == "0 of 1"
+
+
+def test_newcomers_that_die():
+    codes, said = finish(start("dying_newcomers", 3, **PROGRAMS), 60)
+    assert codes == [0] * 3, said
+
+
 @pytest.mark.parametrize("nodes", [None, "abcd"], ids=str)
 def test_a_rank_that_is_silent_is_left_out_by_most(nodes):
     processes = start("stopped", 4, (0,), 2.0, nodes=nodes, environ={"PATIENCE": "2"}, **PROGRAMS)

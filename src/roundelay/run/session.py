@@ -183,12 +183,15 @@ class Session:
         return f"{address_text(first.host, first.port)}/{self._key.hex()}"
 
     def newcomers(self, count: int, timeout: float) -> int:
-        """How many processes wait at this rank to become ranks; waits until there are so many."""
+        """How many processes wait at this rank to become ranks; waits until there are so many.
+
+        Not where a rank has gone, for then they cannot be taken in.
+        """
         self._check()
 
         def there() -> bool:
             self._room.prune()
-            return len(self._room.newcomers) >= count
+            return len(self._room.newcomers) >= count or bool(self._links.lost)
 
         with self._turn():
             self._loop.run(there, time.monotonic() + timeout)
