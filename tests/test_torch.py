@@ -134,7 +134,6 @@ def test_restarts_by_torchrun(dying):
     done = subprocess.run(command, capture_output=True, text=True, timeout=140)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("ended after 1 restarts") == 4
-    assert f"rank {dying} has ended while others exchange data with it" in done.stderr
 
 
 OWN = (
