@@ -2,7 +2,7 @@
 
     python benchmarks/torch_backend.py [--write]
 
-Needs torch. A run takes about five minutes, and the machine should have nothing else to do: where
+Needs torch. A run takes about fifteen minutes, and the machine should have nothing else to do: where
 ranks share processors with other work, every call waits for its turn. With --write the tables go
 to benchmarks/torch_backend.md.
 """
@@ -20,7 +20,7 @@ from report import report
 
 from roundelay.units import format_size
 
-RANKS = (2, 4)
+RANKS = (2, 4, 8)
 WORKER = Path(__file__).with_name("torch_worker.py")
 
 
