@@ -2,9 +2,9 @@
 
     python benchmarks/torch_backend.py [--write]
 
-Needs torch. A run takes about fifteen minutes, and the machine should have nothing else to do: where
-ranks share processors with other work, every call waits for its turn. With --write the tables go
-to benchmarks/torch_backend.md.
+Needs torch. A run takes about fifteen minutes, and the machine should have nothing else to do:
+where ranks share processors with other work, every call waits for its turn. With --write the
+tables go to benchmarks/torch_backend.md.
 """
 
 import json
