@@ -19,6 +19,8 @@ COMMANDS: Final = (
     "demo",
     "algorithms",
     "show",
+    "serve",
+    "page",
     "verify",
     "cost",
     "cluster",
