@@ -29,6 +29,7 @@ _BYTES_OR_BITS: Final = re.compile(
     re.I | re.A,
 )
 _COUNT_OR_RANGE: Final = re.compile(r"([1-9]\d{,17})(?: ?- ?([1-9]\d{,17}))?", re.A)
+_NUMBER: Final = re.compile(r"\d{1,18}", re.A)
 _SECONDS: Final[MappingProxyType[str, str]] = MappingProxyType(
     {"ps": "1e-12", "ns": "1e-9", "us": "1e-6", "ms": "1e-3", "s": "1", "min": "60"}
 )
@@ -183,6 +184,28 @@ def parse_counts(text: str) -> tuple[int, ...]:
         if len(counts) > _MAX_COUNTS:
             raise _error(text, f"has more than {_MAX_COUNTS} values", _COUNTS)
     return tuple(sorted(counts))
+
+
+def parse_params(text: str) -> dict[str, int | str | tuple[int, ...]]:
+    """Parse an algorithm's parameters, or raise `UnitError`.
+
+    >>> parse_params("group=8,inner=ring,groups=8x4")
+    {'group': 8, 'inner': 'ring', 'groups': (8, 4)}
+    """
+    found = {}
+    for pair in filter(None, text.split(",")):
+        name, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or not name or not value:
+            raise UnitError(f"{pair!r}; expected key=value,key=value, such as group=8,inner=ring")
+        found[name] = _param(value)
+    return found
+
+
+def _param(text: str) -> int | str | tuple[int, ...]:
+    parts = text.split("x")
+    if not all(_NUMBER.fullmatch(part) for part in parts):
+        return text
+    return int(text) if len(parts) == 1 else tuple(int(part) for part in parts)
 
 
 def _show(value: float, units: tuple[tuple[str, float], ...]) -> str:

@@ -19,7 +19,7 @@ from ..collectives import COLLECTIVES, UnknownName
 from ..errors import RoundelayError
 from ..rounds import Round
 from ..schedule import Schedule
-from ..units import UnitError, parse_counts, parse_size
+from ..units import parse_counts, parse_params, parse_size
 
 FILE_LIMIT: Final = 2**29
 """Bytes of a file that is read as a target."""
@@ -40,26 +40,6 @@ class Checked(click.ParamType[Any]):
             return self.read(value)
         except RoundelayError as error:
             self.fail(str(error), param, ctx)
-
-
-def read_params(text: str) -> dict[str, Any]:
-    """``group=8,inner=ring,groups=8x4`` as a dictionary."""
-    found: dict[str, Any] = {}
-    for pair in filter(None, text.split(",")):
-        name, equals, value = pair.partition("=")
-        if not equals or not name.strip() or not value.strip():
-            raise UnitError(f"{pair!r}; expected key=value,key=value, such as group=8,inner=ring")
-        found[name.strip()] = _param(value.strip())
-    return found
-
-
-def _param(text: str) -> Any:
-    if text.isascii() and text.isdigit():
-        return int(text)
-    parts = text.split("x")
-    if len(parts) > 1 and all(p.isascii() and p.isdigit() for p in parts):
-        return tuple(int(p) for p in parts)
-    return text
 
 
 def complete_target(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -86,7 +66,7 @@ def ranks_option(default: str | None, text: str) -> Callable[[F], F]:
 
 def params_option() -> Callable[[F], F]:
     """The option -p."""
-    return click.option("-p", "params", type=Checked("KEY=VALUE,...", read_params), default="",
+    return click.option("-p", "params", type=Checked("KEY=VALUE,...", parse_params), default="",
                         help="the algorithm's parameters, such as group=8,inner=ring")  # fmt: skip
 
 

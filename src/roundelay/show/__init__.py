@@ -13,13 +13,13 @@ from typing import Any, Final
 from ..errors import RoundelayError
 from ..i18n import message, translator
 from ..schedule import Schedule
-from .frames import Frame, Move, frames
+from .frames import Frame, Move, frames, walk
 from .panels import Panels
 from .spacetime import Spacetime
 from .text import show
 from .words import name
 
-__all__ = ["Frame", "Move", "frames", "html", "show", "steps", "svg"]
+__all__ = ["Frame", "Move", "frames", "html", "show", "steps", "svg", "walk"]
 
 MOST_RANKS: Final = 64
 """Ranks up to which a schedule is drawn."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -86,32 +86,51 @@ def frames(schedule: Schedule) -> list[Frame]:
             that it has already written.
     """
     _refuse_what_cannot_be_shown(schedule.whole())
+    places = _places(schedule) * (schedule.steps + 1)
+    _refuse(schedule, "contributions to follow", places, CELLS_LIMIT)
+    return [
+        replace(f, counts=f.counts.copy(), complete=f.complete.copy(), changed=f.changed.copy())
+        for f in walk(schedule)
+    ]
+
+
+def walk(schedule: Schedule) -> Iterator[Frame]:
+    """The same, one state at a time, in arrays that change from one to the next.
+
+    Takes memory for one state only, so a schedule may be larger than for `frames`.
+
+    Raises:
+        RoundelayError: as `frames`.
+        ScheduleError: as `frames`.
+    """
+    _refuse_what_cannot_be_shown(schedule.whole())
     n, wanted = schedule.ranks, contributors(schedule)
     counts = np.zeros((n + schedule.helpers, schedule.chunks, n), np.uint8)
     counts[np.arange(n), :, np.arange(n)] = wanted.T
     complete = (counts == wanted).all(axis=-1)
-    unchanged = np.zeros_like(complete)
-    seen = [Frame(0, (), counts.copy(), complete, unchanged, message("The start."), None)]
+    changed = np.zeros_like(complete)
+    yield Frame(0, (), counts, complete, changed, message("The start."), None)
     ordered = sorted(schedule.moves(), key=attrgetter("at"))
     steps = {at: list(group) for at, group in groupby(ordered, attrgetter("at"))}
     held: Bools = np.any(counts, axis=-1)
     for at in range(schedule.steps):
-        for step in steps.get(at, ()):
+        now = steps.get(at, [])
+        before = complete.copy()
+        touched = np.unique(np.concatenate([np.empty(0, np.int64), *(s.target for s in now)]))
+        place = np.divmod(touched, schedule.chunks)
+        old = counts[place]
+        for step in now:
             occupy(step, held)
             apply(step, counts, _add)
-        seen.append(_after(schedule, seen[-1], _merged(steps.get(at, ())), counts, wanted))
-    return seen
-
-
-def _after(
-    schedule: Schedule, before: Frame, moves: tuple[Move, ...], counts: Counts, wanted: Bools
-) -> Frame:
-    complete = (counts == wanted).all(axis=-1)
-    changed = (counts != before.counts).any(axis=-1)
-    grown = (counts > 0).sum(axis=-1)[changed & ~complete]
-    action = what_happens(schedule, moves, before.complete)
-    progress = what_it_brings(schedule, before.complete, complete, grown)
-    return Frame(before.step + 1, moves, counts.copy(), complete, changed, action, progress)
+        new, of = counts[place], wanted[place[1]]
+        changed[:] = False
+        changed[place] = (new != old).any(axis=-1)
+        complete[place] = (new == of).all(axis=-1)
+        grown = (new > 0).sum(axis=-1)[changed[place] & ~complete[place]]
+        moves = _merged(now)
+        action = what_happens(schedule, moves, before)
+        progress = what_it_brings(schedule, before, complete, grown)
+        yield Frame(at + 1, moves, counts, complete, changed, action, progress)
 
 
 def _merged(steps: Iterable[Step]) -> tuple[Move, ...]:
@@ -129,18 +148,20 @@ def _add(a: Any, b: Any) -> Any:
     return np.minimum(a + b, 2)
 
 
+def _places(schedule: Schedule) -> int:
+    return (schedule.ranks + schedule.helpers) * schedule.chunks * schedule.ranks
+
+
 def _refuse_what_cannot_be_shown(schedule: Schedule) -> None:
     """Raises where there is too much; what takes long to count comes last."""
-    places = (schedule.ranks + schedule.helpers) * schedule.chunks * schedule.ranks
-    counts: tuple[tuple[str, Callable[[], int], int], ...] = (
-        ("contributions to follow", lambda: places, CELLS_LIMIT),
-        ("moves", schedule.expanded, MOVES_LIMIT),
-        ("steps", lambda: schedule.steps, STEPS_LIMIT),
-        ("contributions to follow", lambda: places * (schedule.steps + 1), CELLS_LIMIT),
-    )
-    for what, count, limit in counts:
-        if (found := count()) > limit:
-            raise RoundelayError(
-                f"{schedule.collective}/{schedule.name or '?'} over {schedule.ranks:,} ranks has "
-                f"{found:,} {what}; at most {limit:,} can be shown: try a smaller n, such as -n 8"
-            )
+    _refuse(schedule, "contributions to follow", _places(schedule), CELLS_LIMIT)
+    _refuse(schedule, "moves", schedule.expanded(), MOVES_LIMIT)
+    _refuse(schedule, "steps", schedule.steps, STEPS_LIMIT)
+
+
+def _refuse(schedule: Schedule, what: str, found: int, limit: int) -> None:
+    if found > limit:
+        raise RoundelayError(
+            f"{schedule.collective}/{schedule.name or '?'} over {schedule.ranks:,} ranks has "
+            f"{found:,} {what}; at most {limit:,} can be shown: try a smaller n, such as -n 8"
+        )

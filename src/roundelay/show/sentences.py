@@ -47,13 +47,14 @@ class Sentence(Message):
         return said[0].upper() + said[1:] if english else SEAM.sub(" ", said)
 
 
-def what_happens(schedule: Schedule, moves: Sequence[Move], complete: Bools) -> Message:
+def what_happens(schedule: Schedule, moves: Sequence[Move], complete: Bools | None) -> Message:
     """What happens in a step, for a reader who is new to it.
 
     Args:
         schedule: the schedule.
         moves: the step's moves.
-        complete: which places hold the total before the step: (participants, chunks).
+        complete: which places hold the total before the step: (participants, chunks); None
+            where that is not known, and then finished pieces are not told from others.
     """
     if not moves:
         return message("Nothing moves.")
@@ -66,7 +67,9 @@ def what_happens(schedule: Schedule, moves: Sequence[Move], complete: Bools) -> 
     n = schedule.ranks
     routes = ROUTES if max(map(max, pairs)) < n else (_fan, _anything)
     who, to = next(found for route in routes if (found := route(n, pairs)))
-    finished = schedule.kind.sums and all(complete[m.src, m.chunks].all() for m in moves)
+    finished = False
+    if schedule.kind.sums and complete is not None:
+        finished = all(complete[m.src, m.chunks].all() for m in moves)
     words = {"who": who, "what": _what(schedule, pairs, finished), "to": to,
              "fate": _fate(schedule, pairs, moves)}  # fmt: skip
     if to in NEIGHBOURS:
@@ -226,9 +229,11 @@ def _groups(pairs: Pairs) -> list[set[int]]:
     """The groups of places that the pairs connect."""
     group: dict[int, set[int]] = {}
     for a, b in pairs:
-        if b not in group.setdefault(a, {a}):
-            joined = group[a] | group.get(b, {b})
-            group.update(dict.fromkeys(joined, joined))
+        ends = group.setdefault(a, {a}), group.setdefault(b, {b})
+        if ends[0] is not ends[1]:
+            small, large = sorted(ends, key=len)
+            large |= small
+            group.update(dict.fromkeys(small, large))
     return list({id(g): g for g in group.values()}.values())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .candidates import Candidate, candidates, quickest
 from .clock import Clock, Timing
 from .disturb import Jitter, Spread, expected_most, spread
+from .moments import step_ends
 
 __all__ = [
     "Candidate",
@@ -16,4 +17,5 @@ __all__ = [
     "expected_most",
     "quickest",
     "spread",
+    "step_ends",
 ]

@@ -212,9 +212,9 @@ class Clock:
         """Seconds that it takes at least: steps, and the bytes of the busiest link."""
         _, of_a_byte = self._link(self.usual, protocol)
         bytes_ = of_a_byte * self.chunk(size)
-        return self._idle(protocol) + bytes_ + self._once(protocol, size)
+        return self._idle(protocol) + bytes_ + self.once(protocol, size)
 
-    def _once(self, protocol: Protocol, size: int) -> float:
+    def once(self, protocol: Protocol, size: int) -> float:
         """Seconds that do not depend on the way."""
         moved = size if self.schedule.kind.volume else 0
         filled = protocol.filled(moved, self.schedule.ranks)
@@ -246,7 +246,7 @@ class Clock:
         price = way.price(found, self.chunk(size) / slices)
         ends = way.machine.sample(price, count, *tables, way.roads.narrowest, seed, threads)
         device = ends / PS + self._following(self.way, found, size, slices)
-        return np.maximum(device + self._once(found, size), self.cluster.launch)
+        return np.maximum(device + self.once(found, size), self.cluster.launch)
 
     def _slices(self, size: int) -> list[int]:
         """How the data might be cut."""
@@ -259,7 +259,7 @@ class Clock:
         end = way.end(protocol, self.chunk(size) / slices)
         end += self._following(way, protocol, size, slices)
         _, of_a_byte = self._link(way, protocol)
-        return max(end, of_a_byte * self.chunk(size)) + self._once(protocol, size)
+        return max(end, of_a_byte * self.chunk(size)) + self.once(protocol, size)
 
     def _following(self, way: Way, protocol: Protocol, size: int, slices: int) -> float:
         """Seconds that the slices after the first take more.

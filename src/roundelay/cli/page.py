@@ -1,0 +1,44 @@
+"""`roundelay page`: the page as one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..units import format_size
+from ..web.page import page
+from ..web.states import VIEWS, asked, state_text
+from .base import Command, say
+from .output import emit
+
+
+@click.command(
+    cls=Command,
+    short_help="put the page into one file, to mail or to put on a site",
+    help="Write a view of the page into FILE.html, with its data inside. The file opens without "
+    "a server and loads nothing from elsewhere.",
+)
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.html")
+@click.option("--view", type=click.Choice(VIEWS), default="player", metavar="VIEW",
+              help="player, bucket, roads or stack (default player)")  # fmt: skip
+@click.option("--collective", default="all_reduce", help="default all_reduce")
+@click.option("--algorithm", default="ring", help="default ring")
+@click.option("--against", default="", help="a second algorithm, beside the first")
+@click.option("-n", "n", default="8", help="number of ranks, 2 to 64 (default 8)")
+@click.option(
+    "-p", "params", default="", help="the algorithm's parameters, such as group=8,inner=ring"
+)
+@click.option("--size", default="1M", help="bytes of the collective (default 1M)")
+@click.option("--cluster", default="", help="a machine with a number of nodes, such as dgx-h100:2, "
+              "to time it on")  # fmt: skip
+def command(file: Path, view: str, as_json: str | None, **given: str) -> None:
+    """Write the page."""
+    if given["cluster"]:
+        given["clock"] = "seconds"
+    state = given if view == "player" else {}
+    text = page(asked(view, state), state_text(view, state))
+    file.write_text(text, "utf-8")
+    size = len(text.encode())
+    found = {"file": str(file), "bytes": size}
+    emit(found, as_json, lambda: say("{file}: {size}", file=file, size=format_size(size)))

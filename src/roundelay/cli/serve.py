@@ -1,0 +1,52 @@
+"""`roundelay serve`: the page, on this machine."""
+
+from __future__ import annotations
+
+import socket
+import webbrowser
+from threading import Timer
+
+import click
+
+from ..web.server import make_app
+from .base import Command, say
+from .output import emit
+
+
+@click.command(
+    cls=Command,
+    short_help="serve the page: watch the cards exchange",
+    help="Serve the page on this machine and open it in the browser: the player of every "
+    "algorithm, card by card. Ctrl-C ends it.",
+)
+@click.option("--host", default="127.0.0.1",
+              help="where to listen (default 127.0.0.1: this machine only)")  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65535), default=8765,
+              help="on which port (default 8765; 0: any that is free)")  # fmt: skip
+@click.option("--open/--no-open", "opens", default=True, help="open the browser, or don't")
+def command(host: str, port: int, opens: bool, as_json: str | None) -> None:
+    """Serve."""
+    app = make_app((host, "127.0.0.1", "localhost", "[::1]") if not _any(host) else ("*",))
+    import uvicorn
+
+    with _listening(host, port) as listener:
+        shown = "127.0.0.1" if _any(host) else f"[{host}]" if ":" in host else host
+        url = f"http://{shown}:{listener.getsockname()[1]}/"
+        emit({"url": url}, as_json, lambda: say("the page is at {url} (Ctrl-C ends it)", url=url))
+        if opens:
+            opening = Timer(0.5, webbrowser.open, (url,))
+            opening.daemon = True
+            opening.start()
+        config = uvicorn.Config(app, log_level="warning", access_log=False, limit_concurrency=64,
+                                timeout_graceful_shutdown=2, server_header=False)  # fmt: skip
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _any(host: str) -> bool:
+    """Whether it listens under every name of this machine."""
+    return host in ("0.0.0.0", "::", "")
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=64)

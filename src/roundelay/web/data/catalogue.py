@@ -1,0 +1,23 @@
+"""What there is to choose from: collectives, their algorithms, clusters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...algorithms import algorithms
+from ...clusters import names
+
+
+def catalogue() -> dict[str, Any]:
+    """All algorithms by collective, each with its card, and the clusters known by name."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for a in algorithms():
+        entry = {
+            "name": a.name,
+            "parameters": list(a.parameters),
+            "rooted": a.kind.rooted,
+            "good": a.good,
+            "bad": a.bad,
+        }
+        found.setdefault(a.collective, []).append(entry)
+    return {"collectives": found, "clusters": list(names())}

@@ -1,0 +1,37 @@
+"""Parameters of the page, read from text; what is wrong is said in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from ...errors import RoundelayError
+from ...units import format_size, parse_size
+
+Reader = Callable[[str], Any]
+
+SIZE_LIMIT: Final = 2**50
+"""Bytes of a collective."""
+_WHOLE: Final = re.compile(r"\d{1,15}", re.A)
+
+
+def whole(name: str, low: int, high: int) -> Reader:
+    """A reader of whole numbers from `low` to `high`."""
+
+    def read(text: str) -> int:
+        if not _WHOLE.fullmatch(text) or not low <= int(text) <= high:
+            raise RoundelayError(
+                f"{name} = {text!r:.40}; expected a whole number, {low:,} to {high:,}"
+            )
+        return int(text)
+
+    return read
+
+
+def size(text: str) -> int:
+    """Bytes, such as 64M."""
+    found = parse_size(text)
+    if found > SIZE_LIMIT:
+        raise RoundelayError(f"{text}; expected at most {format_size(SIZE_LIMIT)}")
+    return found

@@ -1,0 +1,247 @@
+"""What the player shows of a schedule over up to 64 ranks: every move, every place, every step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from ...algorithms import Algorithm, find
+from ...clusters import cluster, names
+from ...collectives import Bools, UnknownName
+from ...i18n import LANGUAGES, Message, translator
+from ...schedule import Schedule, ScheduleError
+from ...show import Frame, words
+from ...show.frames import walk
+from ...simulate import Clock, step_ends
+from ...units import parse_params
+from .breaking import read_drop, verdict, without
+from .parameters import Reader, size, whole
+from .places import places
+
+MOST: Final = 64
+"""Ranks up to which every card is shown."""
+READERS: Final[Mapping[str, Reader]] = MappingProxyType(
+    {
+        "collective": str,
+        "algorithm": str,
+        "n": whole("n", 2, MOST),
+        "params": parse_params,
+        "root": whole("root", 0, MOST - 1),
+        "size": size,
+        "cluster": str,
+        "drop": read_drop,
+    }
+)
+Said = dict[str, str]
+"""A text by language."""
+
+
+class State(msgspec.Struct, omit_defaults=True):
+    """A state, by what differs from the one before, and the moves that led to it.
+
+    Attributes:
+        moves: (source, destination, pieces, whether they are added).
+        changes: (place, piece, contributions, mark): 1 a total that is complete, 2 something
+            counted twice, 0 neither.
+        said: what happens, and what it brings.
+    """
+
+    moves: list[tuple[int, int, list[int], bool]]
+    changes: list[tuple[int, int, int, int]]
+    said: Said
+
+
+class Played(msgspec.Struct, omit_defaults=True):
+    """A schedule to play.
+
+    Attributes:
+        name, purpose, outcome: in words; the outcome that of the last state.
+        collective, algorithm, ranks, helpers, size: what was asked for.
+        pieces: their names.
+        wanted: contributions of which each piece's total is made.
+        sums: whether contributions are added up.
+        piece_bytes: bytes of each piece.
+        layout, places: see `places`.
+        states: the start, and the state after each step.
+        parts: (first step, last step, what they do), such as (1, 7, "reduce_scatter").
+        card: quantity to its formula and its value at n and this size.
+        right: whether every place that must hold a total does, at the end.
+        needs: [rank] pieces whose total it must hold.
+        seconds: [step] when it has ended on the cluster, from the first step's begin.
+        cluster, timing: the cluster's name, and the clock's total for the schedule.
+        broken: what the verifier says, where a move was left out.
+    """
+
+    name: str
+    purpose: Said
+    outcome: Said
+    collective: str
+    algorithm: str
+    ranks: int
+    helpers: int
+    size: int
+    pieces: list[str]
+    wanted: list[int]
+    sums: bool
+    piece_bytes: float
+    layout: str
+    places: list[tuple[float, float]]
+    states: list[State]
+    parts: list[tuple[int, int, str]]
+    card: dict[str, tuple[str, float]]
+    right: bool
+    needs: list[list[int]]
+    seconds: list[float] = []
+    cluster: str = ""
+    timing: dict[str, Any] = {}
+    broken: Said = {}
+
+
+def player(
+    collective: str = "all_reduce",
+    algorithm: str = "ring",
+    n: int = 4,
+    params: Mapping[str, Any] = MappingProxyType({}),
+    root: int = 0,
+    size: int = 1 << 20,
+    cluster: str = "",
+    drop: tuple[int, int, int, int] | None = None,
+) -> Played:
+    """A schedule of an algorithm over n ranks, to play.
+
+    Args:
+        collective: its name.
+        algorithm: its name.
+        n: ranks, 2 to 64.
+        params: of the algorithm.
+        root: of a rooted collective.
+        size: bytes, as in nccl-tests' size column.
+        cluster: where to time it, such as "dgx-h100:8"; empty: nowhere.
+        drop: (step, source, destination, piece), a move to leave out.
+
+    Raises:
+        RoundelayError: nothing of that name, or too large to be shown.
+    """
+    chosen = find(collective, algorithm)
+    schedule = chosen(n, root, **params)
+    shown = schedule if drop is None else without(schedule, drop)
+    states, parts, last, illegal = _states(shown)
+    pairs = {p for r in schedule for p in zip(r.src.tolist(), r.dst.tolist(), strict=True)}
+    layout, where = places(schedule, pairs)
+    need = words.needed(schedule)
+    right = bool(last is not None and last.complete[:n][need].all())
+    played = Played(
+        words.name(schedule), said(words.purpose(schedule)),
+        said(words.outcome(shown, last.counts)) if last else {},
+        collective, algorithm, n, schedule.helpers, size,
+        [words.piece_name(schedule, c) for c in range(schedule.chunks)],
+        words.contributors(schedule).sum(axis=1).tolist(), schedule.kind.sums,
+        schedule.kind.total_bytes(size, n) / schedule.chunks, layout, where, states, parts,
+        card_of(chosen, n, size, params), right and not illegal,
+        [np.flatnonzero(row).tolist() for row in need],
+    )  # fmt: skip
+    if drop is not None:
+        played.broken = illegal or verdict(shown)
+    if cluster and not illegal:
+        _time(played, shown, cluster)
+    return played
+
+
+def said(what: Message) -> Said:
+    """A message in every language."""
+    return {lang: what.tell(translator(lang)) for lang in LANGUAGES}
+
+
+def _states(
+    schedule: Schedule,
+) -> tuple[list[State], list[tuple[int, int, str]], Frame | None, Said]:
+    """All states, what runs of steps do, the last state, and why a step is illegal, if one is."""
+    states: list[State] = []
+    kinds: list[str] = []
+    last, illegal, ended = None, {}, "start"
+    try:
+        for last in walk(schedule):
+            states.append(_state(last))
+            adds = {m.add for m in last.moves}
+            if adds:
+                kinds.append({1: "adding" if True in adds else "copying"}.get(len(adds), "both"))
+            elif states[1:]:
+                kinds.append(kinds[-1] if kinds else "both")
+            if kinds and kinds[-1] == "adding":
+                ended = _what_sums_do(schedule, last.complete)
+    except ScheduleError as error:
+        illegal = dict.fromkeys(LANGUAGES, str(error))
+    return states, _parts(schedule, kinds, ended), last, illegal
+
+
+def _state(frame: Frame) -> State:
+    place, piece = np.nonzero(frame.changed if frame.step else frame.counts.any(axis=-1))
+    held = frame.counts[place, piece]
+    mark = np.where((held > 1).any(axis=-1), 2, frame.complete[place, piece])
+    columns = (place, piece, (held > 0).sum(axis=-1), mark)
+    changes = list(zip(*(c.tolist() for c in columns), strict=True))
+    return State(
+        [(m.src, m.dst, m.chunks, m.add) for m in frame.moves], changes, said(frame.sentence)
+    )
+
+
+def _what_sums_do(schedule: Schedule, complete: Bools) -> str:
+    """What has been done where nothing but adding was: sums spread evenly, or all at one rank."""
+    each = complete[: schedule.ranks].sum(axis=1)
+    if (each == schedule.chunks).all():
+        return "all_reduce"
+    if each.sum() == schedule.chunks == each.max():
+        return "reduce"
+    return "reduce_scatter" if each.sum() == schedule.chunks and np.ptp(each) == 0 else "adding"
+
+
+def _parts(schedule: Schedule, kinds: list[str], ended: str) -> list[tuple[int, int, str]]:
+    """Runs of steps of one kind; an all-reduce of two runs is known by its halves."""
+    found, step = [], 1
+    for kind, run in groupby(kinds):
+        length = len(list(run))
+        found.append((step, step + length - 1, kind))
+        step += length
+    halves = {"reduce_scatter": "all_gather", "reduce": "broadcast"}
+    if schedule.collective == "all_reduce" and [p[2] for p in found] == ["adding", "copying"]:
+        second = halves.get(ended, "copying")
+        return [(*found[0][:2], ended), (*found[1][:2], second)]
+    return found
+
+
+def card_of(
+    chosen: Algorithm, n: int, size: int, params: Mapping[str, Any]
+) -> dict[str, tuple[str, float]]:
+    """Each quantity's formula, and its value at n and a size in bytes."""
+    volume = Fraction(size)
+    card = chosen.card(n, volume, **params)
+    return {
+        name: (getattr(chosen, name), float(getattr(card, name)))
+        for name in ("steps", "messages", "bytes_sent")
+    }
+
+
+def _time(played: Played, schedule: Schedule, name: str) -> None:
+    """Add the clock's times; a cluster is one that is known by name, never a file."""
+    machine, colon, nodes = name.partition(":")
+    if machine not in names():
+        raise UnknownName("cluster", name, names())
+    if colon:
+        whole("nodes", 1, MOST)(nodes)
+    clock = Clock(schedule, cluster(name))
+    timing = clock.time(played.size)
+    played.seconds = step_ends(clock, played.size).tolist()
+    played.cluster = clock.cluster.name
+    played.timing = {
+        "time": timing.time,
+        "protocol": timing.protocol,
+        "slices": timing.slices,
+        "binding_link": timing.binding_link,
+        "link_time": timing.link_time,
+    }

@@ -1,0 +1,174 @@
+"""The server of the page: static files, and the data of its views as JSON."""
+
+from __future__ import annotations
+
+import mimetypes
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from threading import BoundedSemaphore
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import RoundelayError
+from .data import answer
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Nothing from elsewhere, and no script or style in the page itself."""
+HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+QUERY_LIMIT: Final = 2000
+"""Bytes of a request's parameters."""
+AT_ONCE: Final = 2
+"""Answers worked out at one time, so that many requests don't add up their memory."""
+TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}
+
+
+def need_web() -> None:
+    """Raise where the packages of the page are missing.
+
+    Raises:
+        RoundelayError: with the extra that brings them.
+    """
+    try:
+        import starlette
+        import uvicorn
+    except ImportError as error:
+        raise RoundelayError(
+            f"no package {error.name}, and the page is served with it; try: "
+            "pip install 'roundelay[web]'"
+        ) from None
+    del starlette, uvicorn
+
+
+def make_app(hosts: Sequence[str] = ("127.0.0.1", "localhost", "[::1]")) -> Starlette:
+    """The application: ``/``, ``/static/...`` and ``/api/VIEW?...``.
+
+    Args:
+        hosts: names under which it may be asked, so that no other site's name leads to it.
+
+    Raises:
+        RoundelayError: the packages of the extra `web` are missing.
+    """
+    need_web()
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.middleware import Middleware
+    from starlette.middleware.gzip import GZipMiddleware
+    from starlette.routing import Route
+
+    app = Starlette(
+        routes=[
+            Route("/", _index, methods=["GET"]),
+            Route("/static/{path:path}", _static, methods=["GET"]),
+            Route("/api/{view}", _api, methods=["GET"]),
+        ],
+        middleware=[
+            Middleware(_Outer, hosts=list(hosts)),
+            Middleware(GZipMiddleware, minimum_size=1000, compresslevel=4),
+        ],
+        exception_handlers={HTTPException: _refused, Exception: _defect},
+    )
+    app.router.redirect_slashes = False
+    app.state.turns = BoundedSemaphore(AT_ONCE)
+    return app
+
+
+class _Outer:
+    """Refuses other hosts' names, and puts the headers on every answer."""
+
+    def __init__(self, app: Any, hosts: Sequence[str]) -> None:
+        self.app, self.hosts = app, hosts
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def sent(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                added = [(k.lower().encode(), v.encode()) for k, v in HEADERS.items()]
+                message["headers"] = [*message.get("headers", ()), *added]
+            await send(message)
+
+        asked = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
+        if "*" in self.hosts or re.sub(r":\d*$", "", asked) in self.hosts:
+            await self.app(scope, receive, sent)
+            return
+        refused = _error(400, f"host {asked!r:.80}; expected {', '.join(self.hosts)}")
+        await refused(scope, receive, sent)
+
+
+def static(path: str) -> bytes | None:
+    """A file of the page by its path below `static`; None where there is none."""
+    at = files(__package__).joinpath("static")
+    for name in path.split("/"):
+        if name not in {child.name for child in at.iterdir()} if at.is_dir() else True:
+            return None
+        at = at.joinpath(name)
+    return at.read_bytes() if at.is_file() else None
+
+
+def _index(request: Request) -> Response:
+    return _file("index.html")
+
+
+def _static(request: Request) -> Response:
+    return _file(request.path_params["path"])
+
+
+def _file(path: str) -> Response:
+    from starlette.responses import Response
+
+    found = static(path)
+    if found is None:
+        return _error(404, f"no file {path!r:.80}")
+    ending = path[path.rfind(".") :]
+    kind = TYPES.get(ending) or mimetypes.guess_type(path)[0] or "application/octet-stream"
+    return Response(found, media_type=kind, headers={"Cache-Control": "no-cache"})
+
+
+def _api(request: Request) -> Response:
+    from starlette.responses import Response
+
+    if len(request.url.query) > QUERY_LIMIT:
+        return _error(414, f"parameters of more than {QUERY_LIMIT:,} bytes; expected fewer")
+    keys = [key for key, _ in request.query_params.multi_items()]
+    if twice := sorted({key for key in keys if keys.count(key) > 1}):
+        return _error(400, f"{', '.join(twice)!r:.80}: given more than once; expected once")
+    try:
+        with request.app.state.turns:
+            found = answer(request.path_params["view"], dict(request.query_params))
+    except RoundelayError as error:
+        return _error(400, str(error))
+    headers = {"Cache-Control": "no-store"}
+    return Response(found, media_type="application/json", headers=headers)
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    from starlette.exceptions import HTTPException
+
+    assert isinstance(error, HTTPException)
+    return _error(error.status_code, f"{error.detail}: {request.method} {request.url.path!r:.80}")
+
+
+def _defect(request: Request, error: Exception) -> Response:
+    return _error(500, f"a defect: {type(error).__name__}; please report it with this address")
+
+
+def _error(status: int, text: str) -> Response:
+    from starlette.responses import JSONResponse
+
+    return JSONResponse({"error": text}, status, headers={"Cache-Control": "no-store"})

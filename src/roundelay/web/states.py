@@ -1,0 +1,57 @@
+"""The state of a view, as it stands in the page's address, and the data that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+from urllib.parse import urlencode
+
+from ..collectives import UnknownName
+
+Asked = tuple[str, dict[str, str]]
+"""The name of a view's data, and its parameters as text."""
+
+PLAYED: Final = ("collective", "algorithm", "n", "size", "cluster", "root", "params", "drop")
+
+
+def _player(state: Mapping[str, str]) -> Iterator[Asked]:
+    """As `views/player.js` asks: the parameters and what is left out are the first one's."""
+    start = {"collective": "all_reduce", "algorithm": "ring", "n": "4", "size": "1M"}
+    first = start | {key: value for key, value in state.items() if key in PLAYED and value}
+    yield "catalogue", {}
+    yield "player", first
+    if other := state.get("against"):
+        rest = {key: value for key, value in first.items() if key not in ("params", "drop")}
+        yield "player", rest | {"algorithm": other}
+
+
+def _always(*needs: str) -> Callable[[Mapping[str, str]], Iterator[Asked]]:
+    """Of a view whose data are the same in all its states."""
+    return lambda _: ((name, {}) for name in needs)
+
+
+_NEEDS: Final = {
+    "player": _player,
+    "bucket": _always(),
+    "roads": _always("roads"),
+    "stack": _always("stack"),
+}
+VIEWS: Final = tuple(_NEEDS)
+"""The views that can be put into a file."""
+
+
+def asked(view: str, state: Mapping[str, str]) -> list[Asked]:
+    """The data that a view in a state asks for.
+
+    Raises:
+        UnknownName: no such view.
+    """
+    if view not in _NEEDS:
+        raise UnknownName("view", view, VIEWS)
+    return list(_NEEDS[view](state))
+
+
+def state_text(view: str, state: Mapping[str, str]) -> str:
+    """The state as it stands in the address after the ``#``."""
+    kept = {key: value for key, value in state.items() if value}
+    return f"{view}?{urlencode(kept, safe='/:')}" if kept else view

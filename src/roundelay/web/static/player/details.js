@@ -1,0 +1,76 @@
+// @ts-check
+import {button, el} from "../dom.js";
+import {tableOf} from "../table.js";
+import {placeName} from "./panel.js";
+
+const ROWS = 200;
+const CELLS = 2000;
+
+/**
+ * The tables behind a picture: the moves of its step, and what each card holds.
+ * @param {import("./panel.js").Panel} panel
+ * @param {import("../i18n.js").Tell} t
+ * @param {((drop: string) => void) | null} leaveOut
+ * @returns {HTMLElement[]}
+ */
+export function tablesOf(panel, t, leaveOut) {
+  return [movesTable(panel, t, leaveOut), cardsTable(panel, t)];
+}
+
+/** @param {import("./panel.js").Panel} panel @param {import("../i18n.js").Tell} t
+ * @param {((drop: string) => void) | null} leaveOut */
+function movesTable(panel, t, leaveOut) {
+  const {data} = panel.model;
+  const step = Math.ceil(panel.at - 1e-9);
+  const rows = [];
+  for (const [src, dst, pieces, add] of data.states[step].moves) {
+    for (const piece of pieces) {
+      if (rows.length >= ROWS) break;
+      const [from, to] = [src, dst].map((place) => placeName(t, data, place));
+      const row = [from, to, data.pieces[piece], t(add ? "isAdded" : "isCopied")];
+      const drop = `${step}.${src}.${dst}.${piece}`;
+      const label = t("leaveOutWhat", {from, to, piece: data.pieces[piece]});
+      rows.push(leaveOut ? [...row, button(t("leaveOut"), () => leaveOut(drop),
+        {class: "small", "aria-label": label})] : row);
+    }
+  }
+  const head = [t("from"), t("to"), t("piece"), t("fate")];
+  if (leaveOut) head.push(t("breakIt"));
+  const caption = step ? t("movesOf", {name: data.name, step}) : t("noMoves", {name: data.name});
+  return tableOf(caption, head, rows);
+}
+
+/** @param {import("./panel.js").Panel} panel @param {import("../i18n.js").Tell} t */
+function cardsTable(panel, t) {
+  const {model} = panel;
+  const {data} = model;
+  const pieces = data.pieces.length;
+  const shown = Math.min(pieces, Math.max(1, Math.floor(CELLS / model.places)));
+  const rows = Array.from({length: model.places}, (_, place) => [
+    placeName(t, data, place),
+    ...Array.from({length: shown}, (_, piece) => {
+      const count = model.counts[place * pieces + piece];
+      const text = data.sums ? `${count}/${data.wanted[piece]}` : count ? "1" : "–";
+      return model.isDone(place, piece) ? `${text} ✓` : text;
+    }),
+  ]);
+  const more = shown < pieces ? ` ${t("firstOf", {shown, pieces})}` : "";
+  return tableOf(t("cardsAfter", {step: model.step}) + more,
+    [t("place"), ...data.pieces.slice(0, shown).map((name) => t("pieceName", {name}))], rows);
+}
+
+/**
+ * What the signs of the picture mean.
+ * @param {import("../i18n.js").Tell} t
+ * @param {boolean} sums
+ * @returns {HTMLElement}
+ */
+export function legendOf(t, sums) {
+  const item = (/** @type {string} */ kind, /** @type {string} */ text, inside = "") =>
+    el("li", {}, el("span", {class: `key ${kind}`, "aria-hidden": "true"}, inside), text);
+  const items = [item("copy", t("keyCopy"))];
+  if (sums) items.unshift(item("add", t("keyAdd")));
+  if (sums) items.push(item("part", t("keyPart"), "3/4"));
+  items.push(item("done", t(sums ? "keyDone" : "keyThere"), "✓"));
+  return el("ul", {class: "legend"}, ...items);
+}

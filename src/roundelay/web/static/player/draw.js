@@ -1,0 +1,183 @@
+// @ts-check
+import {along, cellAt, wayOf} from "./geometry.js";
+
+/**
+ * @typedef {import("../pen.js").Pen} Pen
+ * @typedef {import("./geometry.js").Geometry} Geometry
+ * @typedef {import("./model.js").Model} Model
+ * @typedef {Record<string, string>} Palette colours by what they mean, from the style sheet
+ */
+
+const TOKENS = 600; // moves up to which each is drawn as a piece that flies
+
+/**
+ * The cards with their pieces.
+ * @param {Pen} pen
+ * @param {Model} model
+ * @param {Geometry} g
+ * @param {Palette} colour
+ */
+export function drawCards(pen, model, g, colour) {
+  for (let place = 0; place < model.places; place += 1) {
+    const [x, y] = g.centre[place];
+    const isSwitch = place >= model.data.ranks;
+    const look = {fill: colour.card, stroke: isSwitch ? colour.soft : colour.line,
+      width: isSwitch ? 1.5 : 1};
+    pen.box(x - g.side / 2, y - g.side / 2, g.side, g.side, isSwitch ? g.side / 2.2 : g.side * 0.09,
+      look);
+    if (g.head) {
+      const name = isSwitch ? `S${place - model.data.ranks}` : String(place);
+      pen.text(x, y - g.side / 2 + g.head * 0.62 + 1, name, Math.min(15, g.head * 0.85),
+        {fill: colour.text}, "center", true);
+    }
+    if (g.cell < 2.5) drawShare(pen, model, g, colour, place);
+    else drawCells(pen, model, g, colour, place);
+  }
+}
+
+/** The part of its pieces that a card has, where each would be too small to see.
+ * @param {Pen} pen @param {Model} model @param {Geometry} g @param {Palette} colour
+ * @param {number} place */
+function drawShare(pen, model, g, colour, place) {
+  const pieces = model.data.pieces.length;
+  const needed = model.need[place]?.size ? [...model.need[place]] : [...Array(pieces).keys()];
+  let [done, wanted] = [0, 0];
+  for (const piece of needed) {
+    done += model.counts[place * pieces + piece];
+    wanted += model.data.wanted[piece];
+  }
+  const [x, y] = g.centre[place];
+  const [w, h] = [g.side * 0.8, g.side * 0.62];
+  const high = h * Math.min(1, done / wanted);
+  pen.box(x - w / 2, y - h / 2 + g.head / 2, w, h, 0, {fill: colour.empty});
+  pen.box(x - w / 2, y + h / 2 - high + g.head / 2, w, high, 0, {fill: done < wanted ? colour.part : colour.done});
+}
+
+/** @param {Pen} pen @param {Model} model @param {Geometry} g @param {Palette} colour
+ * @param {number} place */
+function drawCells(pen, model, g, colour, place) {
+  const pieces = model.data.pieces.length;
+  const pad = g.cell > 12 ? 1.5 : g.cell > 5 ? 0.75 : 0.25;
+  const size = g.cell - 2 * pad;
+  const round = g.cell > 12 ? 3 : 0;
+  for (let piece = 0; piece < pieces; piece += 1) {
+    const [left, top] = cellAt(g, place, piece, pieces).map((v) => v + pad);
+    const at = place * pieces + piece;
+    const [count, wanted] = [model.counts[at], model.data.wanted[piece]];
+    const wrong = model.isWrong(place, piece);
+    const done = model.isDone(place, piece);
+    const filled = Math.min(1, count / Math.max(1, wanted));
+    pen.box(left, top, size, size, round, {fill: colour.empty});
+    if (count) {
+      const fill = wrong ? colour.wrong : done ? colour.done : colour.part;
+      pen.box(left, top + size * (1 - filled), size, size * filled, filled === 1 ? round : 0, {fill});
+    }
+    if (model.step && model.changed.get(at) === model.step && g.cell > 5) {
+      pen.box(left, top, size, size, round, {stroke: colour.text, width: g.cell > 20 ? 2 : 1});
+    }
+    if (g.cell >= 11) drawMark(pen, model, g, colour, piece, left, top, size, count, done, wrong);
+  }
+}
+
+/** The number of contributions, or a tick where they are complete.
+ * @param {Pen} pen @param {Model} model @param {Geometry} g @param {Palette} colour
+ * @param {number} piece @param {number} left @param {number} top @param {number} size
+ * @param {number} count @param {boolean} done @param {boolean} wrong */
+function drawMark(pen, model, g, colour, piece, left, top, size, count, done, wrong) {
+  const [x, y, wanted] = [left + size / 2, top + size / 2, model.data.wanted[piece]];
+  const ink = done || (wrong && count) ? colour.ground : count ? colour.text : colour.soft;
+  const name = model.data.pieces[piece];
+  const named = size >= 34 && name.length < 6;
+  const below = named ? size * 0.1 : 0;
+  if (named) pen.text(left + 4, top + 9, name, 10, {fill: ink}, "left");
+  if (wrong) pen.text(x, y + below, "!", size * 0.55, {fill: ink}, "center", true);
+  else if (done) tick(pen, x, y + below, size * (named ? 0.42 : 0.5), ink);
+  else if (count && model.data.sums && size >= 26) {
+    pen.text(x, y + below, `${count}/${wanted}`, Math.min(15, size * 0.36), {fill: ink});
+  } else if (count && model.data.sums) {
+    pen.text(x, y, String(count), Math.min(13, size * 0.7), {fill: ink});
+  } else if (count) pen.dot(x, y + below, size * 0.16, {fill: ink});
+}
+
+/** @param {Pen} pen @param {number} x @param {number} y @param {number} size @param {string} ink */
+function tick(pen, x, y, size, ink) {
+  const [a, b] = [size * 0.42, size * 0.3];
+  pen.path(`M${x - a} ${y}L${x - a / 4} ${y + b}L${x + a} ${y - b}`,
+    {stroke: ink, width: Math.max(1.3, size * 0.14)});
+}
+
+/**
+ * The moves that led to a state, or lead to it: their ways, and pieces that fly along them.
+ * @param {Pen} pen
+ * @param {Model} model
+ * @param {Geometry} g
+ * @param {Palette} colour
+ * @param {number} step whose moves
+ * @param {number} f how far they have come, 0 to 1; from 1 on nothing flies
+ */
+export function drawMoves(pen, model, g, colour, step, f) {
+  const moves = (model.data.states[step]?.moves ?? []).filter(([src, dst]) => src !== dst);
+  const tokens = f > 0 && f < 1 && moves.length <= TOKENS;
+  const eased = f * f * (3 - 2 * f);
+  for (const [src, dst, pieces, add] of moves) {
+    const way = wayOf(g, src, dst);
+    const thick = 1 + 3.5 * (pieces.length / model.widest) * Math.min(1, g.side / 60);
+    const ink = add ? colour.add : colour.copy;
+    const [a, b, c] = way;
+    pen.path(`M${a[0]} ${a[1]}Q${b[0]} ${b[1]} ${c[0]} ${c[1]}`,
+      {stroke: ink, width: thick, dash: add ? undefined : [5, 4], alpha: tokens ? 0.28 : 0.6});
+    if (g.side > 16) drawHead(pen, way, ink, tokens ? 0.28 : 0.75, Math.min(9, 4 + thick));
+  }
+  if (!tokens) return;
+  for (const [src, dst, pieces, add] of moves) {
+    const [x, y] = along(wayOf(g, src, dst), eased);
+    drawToken(pen, model, g, colour, x, y, pieces, add);
+  }
+}
+
+/** @param {Pen} pen @param {[[number, number], [number, number], [number, number]]} way
+ * @param {string} ink @param {number} alpha @param {number} size */
+function drawHead(pen, [, b, c], ink, alpha, size) {
+  const long = Math.hypot(c[0] - b[0], c[1] - b[1]) || 1;
+  const [ux, uy] = [(c[0] - b[0]) / long, (c[1] - b[1]) / long];
+  const [x, y] = [c[0] - ux * size, c[1] - uy * size];
+  const w = size * 0.55;
+  pen.path(`M${c[0]} ${c[1]}L${x - uy * w} ${y + ux * w}L${x + uy * w} ${y - ux * w}Z`,
+    {fill: ink, alpha});
+}
+
+/** @param {Pen} pen @param {Model} model @param {Geometry} g @param {Palette} colour
+ * @param {number} x @param {number} y @param {number[]} pieces @param {boolean} add */
+function drawToken(pen, model, g, colour, x, y, pieces, add) {
+  const ink = add ? colour.add : colour.copy;
+  if (g.side < 30) {
+    pen.dot(x, y, Math.max(2, g.side * 0.14), add ? {fill: ink} : {fill: colour.ground, stroke: ink,
+      width: 1.5});
+    return;
+  }
+  const text = pieces.length === 1 ? model.data.pieces[pieces[0]] : `×${pieces.length}`;
+  const high = Math.min(24, Math.max(15, g.side * 0.24));
+  const wide = Math.max(high, text.length * high * 0.42 + 10);
+  pen.box(x - wide / 2, y - high / 2, wide, high, high / 3,
+    add ? {fill: ink} : {fill: colour.ground, stroke: ink, width: 2, dash: [4, 2]});
+  pen.text(x, y, text, high * 0.6, {fill: add ? colour.ground : ink}, "center", true);
+}
+
+/**
+ * The way by which a piece came where it is.
+ * @param {Pen} pen
+ * @param {Geometry} g
+ * @param {Palette} colour
+ * @param {{step: number, src: number, dst: number}[]} history
+ */
+export function drawHistory(pen, g, colour, history) {
+  for (const {step, src, dst} of history) {
+    const way = wayOf(g, src, dst);
+    const [a, b, c] = way;
+    pen.path(`M${a[0]} ${a[1]}Q${b[0]} ${b[1]} ${c[0]} ${c[1]}`, {stroke: colour.text, width: 2.5});
+    drawHead(pen, way, colour.text, 1, 9);
+    const [x, y] = along(way, 0.5);
+    pen.dot(x, y, 9, {fill: colour.text});
+    pen.text(x, y, String(step), 10, {fill: colour.ground}, "center", true);
+  }
+}

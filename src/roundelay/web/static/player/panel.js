@@ -1,0 +1,222 @@
+// @ts-check
+import {el} from "../dom.js";
+import {formulaText, sizeText, timeText} from "../i18n.js";
+import {canvasPen, svgPen} from "../pen.js";
+import {drawCards, drawHistory, drawMoves} from "./draw.js";
+import {geometryOf, under} from "./geometry.js";
+import {Model} from "./model.js";
+
+/**
+ * @typedef {import("../main.js").Context} Context
+ * @typedef {import("./model.js").Played} Played
+ */
+
+/** A schedule's picture, what is said of its step, and its counters. */
+export class Panel {
+  /** @param {Played} data @param {Context} context */
+  constructor(data, context) {
+    this.model = new Model(data);
+    this.context = context;
+    this.at = 0;
+    this.width = 0;
+    this.height = 0;
+    this.scale = 1;
+    this.told = -1;
+    this.done = -1;
+    this.stillStep = -1;
+    this.geometry = geometryOf(data.places, data.layout, data.pieces.length, 600, 400);
+    /** @type {{place: number, piece: number} | null} */
+    this.pointed = null;
+    const {t, lang} = context;
+    this.canvas = el("canvas", {role: "img"});
+    this.still = document.createElement("canvas");
+    this.tip = el("div", {class: "tip", hidden: true});
+    this.stage = el("div", {class: "stage"}, this.canvas, this.tip);
+    this.sentence = el("p", {class: "sentence"});
+    this.counters = el("dl", {class: "counters"});
+    this.root = el("section", {class: "panel", "aria-label": data.name},
+      el("h2", {}, data.name), el("p", {class: "soft"}, data.purpose[lang]), this.stage,
+      this.sentence, this.counters);
+    const broken = data.broken?.[lang];
+    if (broken) this.root.append(el("p", {class: "wrong", role: "alert"}, t("verifier", {broken})));
+    this.canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ e) => this.#point(e));
+    this.canvas.addEventListener("pointerdown", (/** @type {PointerEvent} */ e) => this.#point(e));
+    this.canvas.addEventListener("pointerleave", () => this.#leave());
+    this.sizes = new ResizeObserver(() => this.resize());
+    this.sizes.observe(this.stage);
+  }
+
+  /** Steps of the clock: of each step when it ends. @param {boolean} seconds @returns {number[]} */
+  ends(seconds) {
+    const ends = seconds ? this.model.data.seconds : null;
+    return ends?.length ? [0, ...ends] : this.model.data.states.map((_, step) => step);
+  }
+
+  /** Fit the picture to its stage. */
+  resize() {
+    const width = Math.floor(this.stage.clientWidth);
+    const height = Math.floor(this.stage.clientHeight);
+    if (!width || !height) return;
+    const scale = window.devicePixelRatio || 1;
+    for (const canvas of [this.canvas, this.still]) {
+      canvas.width = Math.round(width * scale);
+      canvas.height = Math.round(height * scale);
+    }
+    this.width = width;
+    this.height = height;
+    this.scale = scale;
+    const {places, layout, pieces} = this.model.data;
+    this.geometry = geometryOf(places, layout, pieces.length, width, height);
+    this.redraw();
+  }
+
+  /** Draw all anew: another size, or other colours. */
+  redraw() {
+    this.stillStep = -1;
+    this.show(this.at);
+  }
+
+  /**
+   * Show a moment.
+   * @param {number} at steps done, and part of the next
+   */
+  show(at) {
+    this.at = Math.max(0, Math.min(at, this.model.steps));
+    const step = Math.floor(this.at + 1e-9);
+    const part = Math.max(0, this.at - step);
+    this.#say(part > 0 ? step + 1 : step, step);
+    if (!this.width) return;
+    if (this.stillStep !== step || this.model.step !== step) this.#drawStill(step);
+    const on = this.canvas.getContext("2d");
+    on.setTransform(1, 0, 0, 1, 0, 0);
+    on.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    const pen = canvasPen(on);
+    const colour = this.context.palette();
+    on.setTransform(this.scale, 0, 0, this.scale, 0, 0);
+    drawMoves(pen, this.model, this.geometry, colour, part > 0 ? step + 1 : step, part);
+    const flying = on.globalCompositeOperation;
+    on.globalCompositeOperation = "destination-over";
+    on.setTransform(1, 0, 0, 1, 0, 0);
+    on.drawImage(this.still, 0, 0);
+    on.globalCompositeOperation = flying;
+    on.setTransform(this.scale, 0, 0, this.scale, 0, 0);
+    if (this.pointed) drawHistory(pen, this.geometry, colour, this.#history());
+  }
+
+  /** The picture as it is now. @returns {{svg: string, width: number, height: number}} */
+  svg() {
+    const colour = this.context.palette();
+    const {pen, picture} = svgPen(this.width, this.height, colour.ground);
+    const step = Math.floor(this.at + 1e-9);
+    const part = this.at - step;
+    this.model.goTo(step);
+    drawCards(pen, this.model, this.geometry, colour);
+    drawMoves(pen, this.model, this.geometry, colour, part > 1e-9 ? step + 1 : step, part);
+    return {svg: picture(`${this.model.data.name}: ${this.sentence.textContent}`),
+      width: this.width, height: this.height};
+  }
+
+  /** Let go of what it listens to. */
+  close() {
+    this.sizes.disconnect();
+  }
+
+  /** @param {number} step */
+  #drawStill(step) {
+    this.model.goTo(step);
+    this.stillStep = step;
+    const on = /** @type {CanvasRenderingContext2D} */ (this.still.getContext("2d"));
+    on.setTransform(1, 0, 0, 1, 0, 0);
+    on.clearRect(0, 0, this.still.width, this.still.height);
+    on.setTransform(this.scale, 0, 0, this.scale, 0, 0);
+    drawCards(canvasPen(on), this.model, this.geometry, this.context.palette());
+  }
+
+  /** What the step that is under way or just done does. @param {number} told @param {number} done */
+  #say(told, done) {
+    if (this.told === told && this.done === done) return;
+    [this.told, this.done] = [told, done];
+    const {t, lang} = this.context;
+    const {data, steps} = this.model;
+    const said = data.states[told].said[lang];
+    const ended = done === steps && done > 0 && told === done ? ` ${data.outcome[lang] ?? ""}` : "";
+    this.sentence.textContent = told ? `${t("step", {step: told})} ${said}${ended}` : t("start");
+    this.canvas.setAttribute("aria-label", `${data.name}. ${this.sentence.textContent}`);
+    this.#count(done, told);
+  }
+
+  /** @param {number} done @param {number} told */
+  #count(done, told) {
+    const {t} = this.context;
+    const {data, steps, tallies} = this.model;
+    const [now, last] = [tallies[done], tallies[steps]];
+    const rows = [
+      [t("steps"), t("of", {now: done, all: steps}), data.card.steps[0]],
+      [t("sent"), t("of", {now: sizeText(now.sent), all: sizeText(last.sent)}),
+        data.card.bytes_sent[0]],
+      [t("messages"), t("of", {now: now.messages, all: last.messages}), data.card.messages[0]],
+      [t("arrivals"), String(tallies[told].arrivals), ""],
+    ];
+    if (data.seconds?.length && data.timing) {
+      const ends = [0, ...data.seconds];
+      rows.push([t("time"), t("of", {now: timeText(ends[done]), all: timeText(ends[steps])}),
+        t(data.timing.slices > 1 ? "timedSliced" : "timed", {cluster: data.cluster,
+          protocol: data.timing.protocol, slices: data.timing.slices,
+          time: timeText(data.timing.time), link: data.timing.binding_link})]);
+    }
+    this.counters.replaceChildren(...rows.map(([name, value, formula]) => el("div", {},
+      el("dt", {}, name), el("dd", {}, value),
+      el("dd", {class: "formula"}, name === t("time") ? formula : formulaText(formula)))));
+  }
+
+  /** @param {PointerEvent} event */
+  #point(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const found = under(this.geometry, this.model.data.pieces.length, x, y);
+    const had = this.pointed;
+    this.pointed = found && found.piece >= 0 ? found : null;
+    if (this.pointed?.place === had?.place && this.pointed?.piece === had?.piece) return;
+    this.tip.hidden = !this.pointed;
+    if (this.pointed) {
+      this.tip.textContent = this.describe(this.pointed.place, this.pointed.piece);
+      this.tip.style.left = `${Math.max(0, Math.min(x + 14, this.width - 240))}px`;
+      this.tip.style.top = `${Math.min(y + 16, this.height - 20)}px`;
+    }
+    this.show(this.at);
+  }
+
+  #leave() {
+    this.pointed = null;
+    this.tip.hidden = true;
+    this.show(this.at);
+  }
+
+  #history() {
+    return this.pointed ? this.model.history(this.pointed.place, this.pointed.piece) : [];
+  }
+
+  /**
+   * A piece of a card in words: what is in it, and where it has been.
+   * @param {number} place @param {number} piece @returns {string}
+   */
+  describe(place, piece) {
+    const {t} = this.context;
+    const {data, counts} = this.model;
+    const count = counts[place * data.pieces.length + piece];
+    const holds = t("holds", {piece: data.pieces[piece], place: placeName(t, data, place), count,
+      wanted: data.wanted[piece]});
+    const way = this.model.history(place, piece);
+    if (!way.length) return count ? `${holds} ${t("own")}` : holds;
+    const been = [way[0].src, ...way.map((move) => move.dst)].map((p) => placeName(t, data, p));
+    return `${holds} ${t("been", {way: been.join(" → ")})}`;
+  }
+}
+
+/**
+ * @param {import("../i18n.js").Tell} t @param {Played} data @param {number} place
+ * @returns {string}
+ */
+export function placeName(t, data, place) {
+  return place < data.ranks ? t("card", {rank: place}) : t("switch", {number: place - data.ranks});
+}
