@@ -30,6 +30,7 @@ COMMANDS: Final = (
     "check",
     "bench",
     "probe",
+    "doctor",
     "tune",
     "launch",
     "status",
