@@ -20,8 +20,8 @@ from .output import emit
     "a server and loads nothing from elsewhere.",
 )
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.html")
-@click.option("--view", type=click.Choice(VIEWS), default="player",
-              help="which view (default player)")  # fmt: skip
+@click.option("--view", type=click.Choice(VIEWS), default="player", metavar="VIEW",
+              help="player, bucket, roads or stack (default player)")  # fmt: skip
 @click.option("--collective", default="all_reduce", help="default all_reduce")
 @click.option("--algorithm", default="ring", help="default ring")
 @click.option("--against", default="", help="a second algorithm, beside the first")
@@ -36,7 +36,8 @@ def command(file: Path, view: str, as_json: str | None, **given: str) -> None:
     """Write the page."""
     if given["cluster"]:
         given["clock"] = "seconds"
-    text = page(asked(view, given), state_text(view, given))
+    state = given if view == "player" else {}
+    text = page(asked(view, state), state_text(view, state))
     file.write_text(text, "utf-8")
     size = len(text.encode())
     found = {"file": str(file), "bytes": size}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 from urllib.parse import urlencode
 
@@ -25,7 +25,17 @@ def _player(state: Mapping[str, str]) -> Iterator[Asked]:
         yield "player", rest | {"algorithm": other}
 
 
-_NEEDS: Final = {"player": _player}
+def _always(*needs: str) -> Callable[[Mapping[str, str]], Iterator[Asked]]:
+    """Of a view whose data are the same in all its states."""
+    return lambda _: ((name, {}) for name in needs)
+
+
+_NEEDS: Final = {
+    "player": _player,
+    "bucket": _always(),
+    "roads": _always("roads"),
+    "stack": _always("stack"),
+}
 VIEWS: Final = tuple(_NEEDS)
 """The views that can be put into a file."""
 

@@ -10,7 +10,7 @@ import msgspec
 
 from ...collectives import UnknownName
 from ...errors import RoundelayError
-from . import catalogue, grouped, player
+from . import bucket, catalogue, grouped, player, roads, stack
 from .parameters import Reader
 
 TEXT_LIMIT: Final = 200
@@ -29,6 +29,9 @@ QUESTIONS: Final[Mapping[str, Question]] = MappingProxyType(
         "catalogue": Question(catalogue.catalogue, {}),
         "player": Question(player.player, player.READERS),
         "grouped": Question(grouped.grouped, grouped.READERS),
+        "bucket": Question(bucket.bucket, bucket.READERS),
+        "roads": Question(roads.roads, {}),
+        "stack": Question(stack.stack, {}),
     }
 )
 

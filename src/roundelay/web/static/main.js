@@ -3,7 +3,10 @@ import {button, el} from "./dom.js";
 import {inside} from "./fetch.js";
 import {pickLanguage, teller} from "./i18n.js";
 import {readState, remember, remembered, stateText, writeState} from "./state.js";
+import {bucketView} from "./views/bucket.js";
 import {playerView} from "./views/player.js";
+import {roadsView} from "./views/roads.js";
+import {stackView} from "./views/stack.js";
 
 /**
  * What a view is given.
@@ -21,7 +24,7 @@ import {playerView} from "./views/player.js";
  */
 
 /** @type {{name: string, mount: (root: HTMLElement, context: Context) => () => void}[]} */
-const views = [playerView];
+const views = [playerView, bucketView, roadsView, stackView];
 const COLOURS = ["ground", "card", "text", "soft", "line", "empty", "part", "done", "add", "copy",
   "wrong"];
 const HINTS = ["hintPlay", "hintPoint", "hintCompare"];

@@ -1,0 +1,229 @@
+"""The bucket, the roads and the stack in a browser."""
+
+import itertools
+import shutil
+import socket
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="the extra `web` is not installed")
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium on the PATH")
+
+from roundelay.web.data.bucket import bucket  # noqa: E402
+from roundelay.web.data.roads import CORE, hops, roads  # noqa: E402
+from roundelay.web.page import page as one_file  # noqa: E402
+from roundelay.web.states import asked, state_text  # noqa: E402
+
+VIEWS = ("bucket", "roads", "stack")
+LOADED = {"bucket": ".figures dd", "roads": ".picture svg", "stack": ".layer"}
+
+
+@pytest.fixture(scope="module")
+def address():
+    import uvicorn
+
+    from roundelay.web.server import make_app
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn.Config(make_app(), log_level="error"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        server.should_exit = True
+        thread.join(20)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playing:
+        found = playing.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def open_page(browser, address):
+    """A function that opens a state of the page; what the page complains of fails the test."""
+    complaints, contexts = [], []
+
+    def opened(state, width=1200, height=900, scheme="light", where=None, **settings):
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, **settings
+        )
+        contexts.append(context)
+        found = context.new_page()
+        found.on("pageerror", lambda error: complaints.append(str(error)))
+        found.on("console", lambda said: said.type == "error" and complaints.append(said.text))
+        found.goto((where or address) + "#" + state)
+        view = state.partition("?")[0]
+        found.wait_for_selector(LOADED[view])
+        return found
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"n": 4, "slow": 1.0, "noise": 0.0}, {"n": 10_000, "stall": 1e-3}, {"noise": 0.1},
+     {"n": 7, "slow": 3.0, "pause": 0.0, "exchange": 0.0}],
+)  # fmt: skip
+def test_the_page_reckons_as_python_does(open_page, given):
+    usual = {"n": 64, "slow": 1.0, "noise": 0.02, "stall": 1e-4, "pause": 200.0, "compute": 200.0,
+             "exchange": 40.0, "update": 10.0}  # fmt: skip
+    found = open_page("bucket?hints=0").evaluate(
+        "given => import('/static/bucket/model.js').then(m => m.bucketFigures(given))",
+        usual | given,
+    )
+    expected = bucket(**usual | given)
+    for key, value in found.items():
+        assert value == pytest.approx(expected[key], rel=1e-5, abs=1e-6), key
+
+
+def test_the_page_finds_the_same_ways(open_page):
+    machine = next(m for m in roads()["machines"] if m.name == "dgx-a100")
+    given = {"pcie": machine.pcie, "between": {"rate": machine.between.rate}}
+    seen = open_page("roads?hints=0")
+    for way in ("gpudirect", "rdma", "kernel"):
+        found = seen.evaluate(
+            "([machine, way, core]) => import('/static/roads/model.js')"
+            ".then(m => m.hopsOf(machine, way, core, 2))",
+            [given, way, CORE],
+        )
+        wanted = {(hop.name, hop.rate, hop.ends) for hop in hops(machine, way, 2)}
+        assert {(hop["name"], hop["rate"], hop["ends"]) for hop in found} == wanted
+
+
+def test_data_sheets_make_18_of_9(open_page):
+    seen = open_page("roads?hints=0&lang=en&machine=dgx-h100")
+    sentence = seen.locator(".sentence")
+    assert "450 GB/s one way" in sentence.inner_text()
+    assert "is 9 times as wide" in sentence.inner_text()
+    seen.get_by_label("Directions").select_option("sheet")
+    assert "900 GB/s both ways against InfiniBand 50 GB/s one way: 18 times" in (
+        sentence.inner_text()
+    )
+    seen.get_by_label("Units").select_option("sheet")
+    assert "400 Gb/s one way: 2.25 times, which is wrong" in sentence.inner_text()
+    seen.get_by_label("Directions").select_option("both")
+    seen.get_by_label("Units").select_option("bits")
+    assert "is 9 times as wide" in sentence.inner_text()
+    assert "way=both" in seen.url
+    assert "unit=bits" in seen.url
+
+
+def test_a_machine_without_a_network(open_page):
+    seen = open_page("roads?hints=0&lang=en&machine=l40s-pcie")
+    assert "No network" in seen.locator(".sentence").inner_text()
+    assert not seen.get_by_text("Three ways out of a node").is_visible()
+
+
+def test_a_slider_answers_at_once_and_stays_in_the_address(open_page):
+    seen = open_page("bucket?hints=0&lang=en&n=8&slow=1&stall=0&noise=0")
+    figures = seen.locator(".figures")
+    assert "250 ms" in figures.inner_text()
+    slow = seen.get_by_label("One card takes")
+    slow.focus()
+    for _ in range(20):
+        seen.keyboard.press("ArrowRight")
+    assert slow.get_attribute("aria-valuetext") == "2.00 ×"
+    assert "450 ms" in figures.inner_text()
+    assert "slow=2" in seen.url
+    took = seen.evaluate(
+        "() => { const s = document.querySelector('#slider-n'); s.value = 11; const t ="
+        " performance.now(); s.dispatchEvent(new Event('input')); return performance.now() - t; }"
+    )
+    assert "10,000" in seen.locator(".sentence").inner_text()
+    print(f"a slider's answer: {took:.0f} ms")
+
+
+def test_a_deep_link_shows_the_same(open_page):
+    state = "bucket?hints=0&lang=en&theme=light&n=1000&slow=1.5&stall=0.001&ms=1700&tables=1"
+    first = open_page(state)
+    again = open_page(first.url.partition("#")[2])
+    assert first.locator("canvas").screenshot() == again.locator("canvas").screenshot()
+    assert first.locator("main").inner_text() == again.locator("main").inner_text()
+    assert again.locator("table").is_visible()
+
+
+def test_the_bucket_by_keyboard(open_page):
+    seen = open_page("bucket?hints=0&lang=en&n=4&noise=0&slow=1.5&stall=0")
+    seen.locator("main").focus()
+    label = seen.locator("canvas")
+    for step in (1, 2, 3):
+        seen.keyboard.press("ArrowRight")
+        assert f"ms={350 * step}" in seen.url
+    seen.keyboard.press("ArrowLeft")
+    assert "ms=700" in seen.url
+    assert "waits 100 ms for the slowest" in label.get_attribute("aria-label")
+    seen.keyboard.press("Home")
+    assert "ms=0" in seen.url
+    seen.keyboard.press("Space")
+    assert seen.get_by_role("button", name="Pause").is_visible()
+    seen.wait_for_selector("canvas[aria-label*='step 2']")
+    seen.keyboard.press("Space")
+    assert seen.get_by_role("button", name="Play").is_visible()
+
+
+def test_bad_addresses_show_what_is_usual(open_page):
+    seen = open_page("bucket?hints=0&lang=en&n=1e9&slow=x&noise=-1&stall=NaN&ms=1e99")
+    assert "8 cards" in seen.locator(".sentence").inner_text()
+    seen = open_page("roads?hints=0&lang=en&machine=%3Cb%3E&size=1e99&cores=1e9&unit=x")
+    assert "450 GB/s" in seen.locator(".sentence").inner_text()
+    seen = open_page("stack?hints=0&open=x.y.%3Cimg%3E")
+    assert seen.locator(".layer").count() == 6
+
+
+@pytest.mark.parametrize(("view", "lang", "scheme", "width"), [
+    (view, *rest) for view, rest in itertools.product(VIEWS, (
+        ("en", "light", 1400), ("zh", "dark", 1000), ("zh", "light", 360), ("en", "dark", 360)))
+])  # fmt: skip
+def test_every_view_in_every_dress(open_page, view, lang, scheme, width):
+    seen = open_page(f"{view}?hints=0&lang={lang}&tables=1&open=links.kernel", width, 800, scheme)
+    seen.wait_for_selector("table")
+    assert seen.evaluate("document.documentElement.scrollWidth") <= width
+    text = seen.locator("main").inner_text()
+    assert ("的" in text) is (lang == "zh")
+    assert "undefined" not in text
+    assert not [word for word in ("bucket_", "roads_", "stackH", "state_") if word in text]
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    violations = axe.Axe().run(seen).response["violations"]
+    assert [(v["id"], [n["html"][:120] for n in v["nodes"]]) for v in violations] == []
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_pictures_are_saved(open_page, view, tmp_path):
+    seen = open_page(f"{view}?hints=0&lang=en")
+    for kind, begins in (("SVG", b"<svg xmlns="), ("PNG", b"\x89PNG")):
+        with seen.expect_download() as waited:
+            seen.get_by_role("button", name=f"Save the picture as {kind}").first.click()
+        waited.value.save_as(tmp_path / kind)
+        assert (tmp_path / kind).read_bytes().startswith(begins)
+    assert b"<title>" in (tmp_path / "SVG").read_bytes()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_one_file_opens_without_a_server(open_page, view, tmp_path):
+    state = {"hints": "0", "lang": "en"}
+    text = one_file(asked(view, state), state_text(view, state))
+    assert len(text.encode()) < 400_000
+    file = tmp_path / "page.html"
+    file.write_text(text, "utf-8")
+    seen = open_page(f"{view}?hints=0&lang=en", where=file.as_uri(), offline=True)
+    assert seen.locator(".sentence").inner_text()
+
+
+def test_without_motion_nothing_plays_by_itself(open_page):
+    seen = open_page("bucket?hints=0&lang=en", reduced_motion="reduce")
+    before = seen.locator("canvas").get_attribute("aria-label")
+    time.sleep(0.3)
+    assert seen.locator("canvas").get_attribute("aria-label") == before
+
