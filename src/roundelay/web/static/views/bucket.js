@@ -16,6 +16,7 @@ const KINDS = ["compute", "wait", "stall", "exchange", "update"];
 /** The bucket: a step is as slow as its slowest card and link. */
 export const bucketView = {
   name: "bucket",
+  alone: true,
 
   /**
    * @param {HTMLElement} root
