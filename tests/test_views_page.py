@@ -155,7 +155,7 @@ def test_a_deep_link_shows_the_same(open_page):
 
 
 def test_the_bucket_by_keyboard(open_page):
-    seen = open_page("bucket?hints=0&lang=en&n=4&noise=0&slow=1.5&stall=0")
+    seen = open_page("bucket?hints=0&lang=en&n=4&noise=0&slow=1.5&stall=0&ms=0")
     seen.locator("main").focus()
     label = seen.locator("canvas")
     for step in (1, 2, 3):
@@ -247,7 +247,8 @@ def test_without_motion_nothing_plays_by_itself(open_page):
 def test_what_the_server_refuses_is_said(browser, address, view):
     with browser.new_context() as context:
         seen = context.new_page()
-        seen.route(f"**/api/{view}", lambda route: route.fulfill(status=400, json={"error": "<b>"}))
+        said = {"status": 400, "json": {"error": "<b>"}}
+        seen.route(f"**/api/{view}*", lambda route: route.fulfill(**said))
         seen.goto(f"{address}#{view}?lang=en")
         alert = seen.get_by_role("alert")
         assert alert.inner_text() == "This cannot be shown: <b>"
