@@ -2,7 +2,7 @@
 PYTHON ?= python3
 SPHINX = $(PYTHON) -m sphinx -q -W --keep-going
 
-.PHONY: check lint types contracts test bench soak sanitize docs docs-text clean
+.PHONY: check lint types views contracts test bench soak sanitize docs docs-text clean
 
 check: lint types contracts test docs
 
@@ -11,6 +11,10 @@ lint:
 
 types:
 	$(PYTHON) -m mypy
+
+# The page's modules, by the types in their comments; node fetches the checker.
+views:
+	npx --yes --package typescript@5 tsc -p jsconfig.json
 
 # import-linter has no `python -m` form; PYTHONPATH makes it read this tree, not an installed copy.
 contracts:

@@ -1,6 +1,7 @@
 """Options, markers and settings that all tests share."""
 
 import os
+import shutil
 import signal
 import sys
 from importlib.util import find_spec
@@ -49,6 +50,10 @@ NO_HOSTS = why_not()
 collect_ignore = [] if SPHINX else ["test_docs_build.py"]
 collect_ignore += ["test_hosts.py"] if NO_HOSTS else []
 collect_ignore += [] if TORCH else ["test_torch.py"]
+WEB = all(find_spec(name) for name in ("starlette", "uvicorn"))
+BROWSER = WEB and find_spec("playwright") and shutil.which("chromium")
+collect_ignore += [] if WEB else ["test_web.py"]
+collect_ignore += [] if BROWSER else ["test_page.py"]
 
 
 def _left_out() -> list[str]:
@@ -59,6 +64,10 @@ def _left_out() -> list[str]:
         found.append("test_docs_build.py: left out, as the extra `docs` is not installed")
     if not TORCH:
         found.append("test_torch.py: left out, as the extra `torch` is not installed")
+    if not WEB:
+        found.append("test_web.py: left out, as the extra `web` is not installed")
+    if not BROWSER:
+        found.append("test_page.py: left out; it needs the extras `web` and `page-test`, chromium")
     if NO_HOSTS:
         found.append(f"test_hosts.py: left out: {NO_HOSTS}")
     if why := sanitized.why_not("thread"):

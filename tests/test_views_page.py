@@ -155,7 +155,7 @@ def test_a_deep_link_shows_the_same(open_page):
 
 
 def test_the_bucket_by_keyboard(open_page):
-    seen = open_page("bucket?hints=0&lang=en&n=4&noise=0&slow=1.5&stall=0")
+    seen = open_page("bucket?hints=0&lang=en&n=4&noise=0&slow=1.5&stall=0&ms=0")
     seen.locator("main").focus()
     label = seen.locator("canvas")
     for step in (1, 2, 3):
@@ -219,6 +219,21 @@ def test_one_file_opens_without_a_server(open_page, view, tmp_path):
     file.write_text(text, "utf-8")
     seen = open_page(f"{view}?hints=0&lang=en", where=file.as_uri(), offline=True)
     assert seen.locator(".sentence").inner_text()
+    links = seen.locator("nav a").all_inner_texts()
+    assert len(links) == len({view, "bucket"})  # no way to what the file does not hold
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_first_visit_explains_the_view(open_page, view, lang):
+    seen = open_page(f"{view}?lang={lang}")
+    hints = seen.locator(".hints li").all_inner_texts()
+    assert len(hints) == 3
+    assert not [hint for hint in hints if hint.startswith("hint")]
+    seen.locator(".hints button").click()
+    seen.reload()
+    seen.wait_for_selector(LOADED[view])
+    assert not seen.locator(".hints").count()
 
 
 def test_without_motion_nothing_plays_by_itself(open_page):
@@ -227,3 +242,13 @@ def test_without_motion_nothing_plays_by_itself(open_page):
     time.sleep(0.3)
     assert seen.locator("canvas").get_attribute("aria-label") == before
 
+
+@pytest.mark.parametrize("view", ["roads", "stack"])
+def test_what_the_server_refuses_is_said(browser, address, view):
+    with browser.new_context() as context:
+        seen = context.new_page()
+        said = {"status": 400, "json": {"error": "<b>"}}
+        seen.route(f"**/api/{view}*", lambda route: route.fulfill(**said))
+        seen.goto(f"{address}#{view}?lang=en")
+        alert = seen.get_by_role("alert")
+        assert alert.inner_text() == "This cannot be shown: <b>"

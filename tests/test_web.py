@@ -10,6 +10,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
+import uvicorn
 
 import roundelay as rl
 from roundelay.errors import RoundelayError
@@ -20,12 +21,8 @@ from roundelay.web.data import QUESTIONS, answer, places
 from roundelay.web.data.breaking import without
 from roundelay.web.data.grouped import grouped
 from roundelay.web.data.player import player
+from roundelay.web.server import HEADERS, make_app
 from roundelay.web.states import VIEWS, asked, state_text
-
-pytest.importorskip("starlette", reason="the extra `web` is not installed")
-uvicorn = pytest.importorskip("uvicorn", reason="the extra `web` is not installed")
-
-from roundelay.web.server import HEADERS, make_app  # noqa: E402
 
 ALL = pytest.mark.parametrize("a", rl.algorithms(), ids=lambda a: f"{a.collective}/{a.name}")
 

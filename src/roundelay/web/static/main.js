@@ -23,11 +23,22 @@ import {stackView} from "./views/stack.js";
  * @property {(text: string) => void} announce to who does not see the picture
  */
 
-/** @type {{name: string, mount: (root: HTMLElement, context: Context) => () => void}[]} */
-const views = [playerView, bucketView, roadsView, stackView];
+/** @typedef {{name: string, alone?: boolean,
+ *   mount: (root: HTMLElement, context: Context) => () => void}} View alone: needs no data */
+
+/** @type {View[]} */
+const everyView = [playerView, bucketView, roadsView, stackView];
+/** One file has those whose data it holds. */
+const views = everyView.filter(({name, alone}) => !inside || alone ||
+  Object.keys(inside.data).some((key) => key.split("&")[0] === name));
 const COLOURS = ["ground", "card", "text", "soft", "line", "empty", "part", "done", "add", "copy",
   "wrong"];
-const HINTS = ["hintPlay", "hintPoint", "hintCompare"];
+const HINTS = /** @type {Record<string, string[]>} */ ({
+  player: ["hintPlay", "hintPoint", "hintCompare"],
+  bucket: ["hintStep", "hintSlow", "hintMany"],
+  roads: ["hintWide", "hintSheet", "hintCores"],
+  stack: ["hintDown", "hintMarks", "hintMeans"],
+});
 
 const shell = {
   end: () => {},
@@ -58,7 +69,7 @@ function render() {
   text("head").replaceChildren(...header(chosen.name, lang, theme, params, t));
   const root = text("view");
   shell.end = chosen.mount(root, contextOf(chosen.name, params, lang, t));
-  if (!remembered("hints") && params.hints !== "0") root.prepend(hints(t));
+  if (!remembered("hints") && params.hints !== "0") root.prepend(hints(chosen.name, t));
 }
 
 /**
@@ -127,9 +138,9 @@ function header(view, lang, theme, params, t) {
   ];
 }
 
-/** Three hints, at the first visit. @param {import("./i18n.js").Tell} t */
-function hints(t) {
-  const list = el("ol", {}, ...HINTS.map((hint) => el("li", {}, t(hint))));
+/** Three hints, at the first visit. @param {string} view @param {import("./i18n.js").Tell} t */
+function hints(view, t) {
+  const list = el("ol", {}, ...HINTS[view].map((hint) => el("li", {}, t(hint))));
   const box = el("aside", {class: "hints", "aria-label": t("hints")}, list,
     button(t("gotIt"), () => {
       remember("hints", "seen");

@@ -36,7 +36,7 @@ function movesTable(panel, t, leaveOut) {
   }
   const head = [t("from"), t("to"), t("piece"), t("fate")];
   if (leaveOut) head.push(t("breakIt"));
-  const caption = step ? t("movesOf", {name: data.name, step}) : t("noMoves", {name: data.name});
+  const caption = step ? t("movesOf", {name: panel.label, step}) : t("noMoves", {name: panel.label});
   return tableOf(caption, head, rows);
 }
 
@@ -55,7 +55,7 @@ function cardsTable(panel, t) {
     }),
   ]);
   const more = shown < pieces ? ` ${t("firstOf", {shown, pieces})}` : "";
-  return tableOf(t("cardsAfter", {step: model.step}) + more,
+  return tableOf(t("cardsAfter", {name: panel.label, step: model.step}) + more,
     [t("place"), ...data.pieces.slice(0, shown).map((name) => t("pieceName", {name}))], rows);
 }
 
@@ -63,14 +63,16 @@ function cardsTable(panel, t) {
  * What the signs of the picture mean.
  * @param {import("../i18n.js").Tell} t
  * @param {boolean} sums
+ * @param {boolean} right whether nothing is wrong at the end
  * @returns {HTMLElement}
  */
-export function legendOf(t, sums) {
+export function legendOf(t, sums, right) {
   const item = (/** @type {string} */ kind, /** @type {string} */ text, inside = "") =>
     el("li", {}, el("span", {class: `key ${kind}`, "aria-hidden": "true"}, inside), text);
   const items = [item("copy", t("keyCopy"))];
   if (sums) items.unshift(item("add", t("keyAdd")));
   if (sums) items.push(item("part", t("keyPart"), "3/4"));
   items.push(item("done", t(sums ? "keyDone" : "keyThere"), "✓"));
+  if (!right) items.push(item("bad", t("keyWrong"), "!"));
   return el("ul", {class: "legend"}, ...items);
 }

@@ -8,7 +8,8 @@ import {along, cellAt, wayOf} from "./geometry.js";
  * @typedef {Record<string, string>} Palette colours by what they mean, from the style sheet
  */
 
-const TOKENS = 600; // moves up to which each is drawn as a piece that flies
+const TOKENS = 600; // moves of a step up to which each is a piece that flies
+const CROWD = 200; // and above which ways have neither heads nor dashes
 
 /**
  * The cards with their pieces.
@@ -66,9 +67,9 @@ function drawCells(pen, model, g, colour, place) {
     const [count, wanted] = [model.counts[at], model.data.wanted[piece]];
     const wrong = model.isWrong(place, piece);
     const done = model.isDone(place, piece);
-    const filled = Math.min(1, count / Math.max(1, wanted));
+    const filled = wrong ? 1 : Math.min(1, count / Math.max(1, wanted));
     pen.box(left, top, size, size, round, {fill: colour.empty});
-    if (count) {
+    if (count || wrong) {
       const fill = wrong ? colour.wrong : done ? colour.done : colour.part;
       pen.box(left, top + size * (1 - filled), size, size * filled, filled === 1 ? round : 0, {fill});
     }
@@ -85,7 +86,7 @@ function drawCells(pen, model, g, colour, place) {
  * @param {number} count @param {boolean} done @param {boolean} wrong */
 function drawMark(pen, model, g, colour, piece, left, top, size, count, done, wrong) {
   const [x, y, wanted] = [left + size / 2, top + size / 2, model.data.wanted[piece]];
-  const ink = done || (wrong && count) ? colour.ground : count ? colour.text : colour.soft;
+  const ink = done || wrong ? colour.ground : count ? colour.text : colour.soft;
   const name = model.data.pieces[piece];
   const named = size >= 34 && name.length < 6;
   const below = named ? size * 0.1 : 0;
@@ -107,28 +108,50 @@ function tick(pen, x, y, size, ink) {
 }
 
 /**
- * The moves that led to a state, or lead to it: their ways, and pieces that fly along them.
+ * The moves of a step between places.
+ * @param {Model} model @param {number} step
+ */
+function movesOf(model, step) {
+  return (model.data.states[step]?.moves ?? []).filter(([src, dst]) => src !== dst);
+}
+
+/**
+ * The ways of a step's moves: thick for many pieces, faint where there are many or where pieces fly.
+ * @param {Pen} pen
+ * @param {Model} model
+ * @param {Geometry} g
+ * @param {Palette} colour
+ * @param {number} step
+ * @param {boolean} flying
+ */
+export function drawWays(pen, model, g, colour, step, flying) {
+  const moves = movesOf(model, step);
+  const many = moves.length > CROWD;
+  const alpha = many ? Math.max(0.04, 40 / moves.length) : flying ? 0.28 : 0.6;
+  for (const [src, dst, pieces, add] of moves) {
+    const way = wayOf(g, src, dst);
+    const wide = 1 + 3.5 * (pieces.length / model.widest) * Math.min(1, g.side / 60);
+    const ink = add ? colour.add : colour.copy;
+    const [a, b, c] = way;
+    pen.path(`M${a[0]} ${a[1]}Q${b[0]} ${b[1]} ${c[0]} ${c[1]}`,
+      {stroke: ink, width: many ? 1 : wide, dash: add || many ? undefined : [5, 4], alpha});
+    if (g.side > 16 && !many) drawHead(pen, way, ink, alpha * 1.2, Math.min(9, 4 + wide));
+  }
+}
+
+/**
+ * The pieces that fly along the ways.
  * @param {Pen} pen
  * @param {Model} model
  * @param {Geometry} g
  * @param {Palette} colour
  * @param {number} step whose moves
- * @param {number} f how far they have come, 0 to 1; from 1 on nothing flies
+ * @param {number} f how far they have come, from 0 to 1
  */
-export function drawMoves(pen, model, g, colour, step, f) {
-  const moves = (model.data.states[step]?.moves ?? []).filter(([src, dst]) => src !== dst);
-  const tokens = f > 0 && f < 1 && moves.length <= TOKENS;
+export function drawPieces(pen, model, g, colour, step, f) {
+  const moves = movesOf(model, step);
+  if (moves.length > TOKENS) return;
   const eased = f * f * (3 - 2 * f);
-  for (const [src, dst, pieces, add] of moves) {
-    const way = wayOf(g, src, dst);
-    const thick = 1 + 3.5 * (pieces.length / model.widest) * Math.min(1, g.side / 60);
-    const ink = add ? colour.add : colour.copy;
-    const [a, b, c] = way;
-    pen.path(`M${a[0]} ${a[1]}Q${b[0]} ${b[1]} ${c[0]} ${c[1]}`,
-      {stroke: ink, width: thick, dash: add ? undefined : [5, 4], alpha: tokens ? 0.28 : 0.6});
-    if (g.side > 16) drawHead(pen, way, ink, tokens ? 0.28 : 0.75, Math.min(9, 4 + thick));
-  }
-  if (!tokens) return;
   for (const [src, dst, pieces, add] of moves) {
     const [x, y] = along(wayOf(g, src, dst), eased);
     drawToken(pen, model, g, colour, x, y, pieces, add);

@@ -88,7 +88,7 @@ export async function groupedPart(body, p, context, change, signal) {
     }, {"aria-label": t("saveAs", {kind: "PNG"})}));
   body.replaceChildren(transport,
     el("section", {class: "panel", "aria-label": data.name}, el("h2", {}, data.name),
-      el("p", {class: "soft"}, `${data.purpose[context.lang]} ${t("grouped", {n: data.ranks})}`),
+      el("p", {class: "soft"}, `${data.purpose[context.lang]} ${t("grouped", {n: data.ranks.toLocaleString()})}`),
       stage, sentence, counters), el("div", {class: "below"}, el("span"), exports), tables);
   context.keys({ArrowRight: move(1), ArrowLeft: move(-1), Home: () => goTo(0),
     End: () => goTo(data.steps)});
@@ -137,9 +137,9 @@ function drawGroups(pen, data, width, height, {palette, t}) {
     const mine = data.rank >= first && data.rank <= last;
     pen.box(x - g.side / 2, y - g.side / 2, g.side, g.side, 5, {fill: colour.card,
       stroke: mine ? colour.text : colour.line, width: mine ? 2 : 1});
-    const size = Math.min(13, g.side * 0.24);
+    const size = Math.min(12, g.side * 0.22);
     const name = first >= data.ranks ? t("switches") : String(first);
-    if (size > 5) pen.text(x, y - size * 0.7, name, size, {fill: colour.text}, "center", true);
+    if (size > 5) pen.text(x, inner ? y - size * 0.7 : y, name, size, {fill: colour.text}, "center", true);
     if (size > 5 && inner) {
       const amount = sizeText(inner.bytes).replace(/(\d)\.\d+/, "$1").replace("iB", "");
       pen.text(x, y + size * 0.75, amount, size * 0.85, {fill: inner.added ? colour.add : colour.copy});

@@ -2,7 +2,7 @@
 import {el} from "../dom.js";
 import {formulaText, sizeText, timeText} from "../i18n.js";
 import {canvasPen, svgPen} from "../pen.js";
-import {drawCards, drawHistory, drawMoves} from "./draw.js";
+import {drawCards, drawHistory, drawPieces, drawWays} from "./draw.js";
 import {geometryOf, under} from "./geometry.js";
 import {Model} from "./model.js";
 
@@ -13,8 +13,13 @@ import {Model} from "./model.js";
 
 /** A schedule's picture, what is said of its step, and its counters. */
 export class Panel {
-  /** @param {Played} data @param {Context} context */
-  constructor(data, context) {
+  /**
+   * @param {Played} data
+   * @param {Context} context
+   * @param {string} label what it is called, unlike the other panel
+   */
+  constructor(data, context, label) {
+    this.label = label;
     this.model = new Model(data);
     this.context = context;
     this.at = 0;
@@ -23,7 +28,7 @@ export class Panel {
     this.scale = 1;
     this.told = -1;
     this.done = -1;
-    this.stillStep = -1;
+    this.stillOf = -1;
     this.geometry = geometryOf(data.places, data.layout, data.pieces.length, 600, 400);
     /** @type {{place: number, piece: number} | null} */
     this.pointed = null;
@@ -34,8 +39,8 @@ export class Panel {
     this.stage = el("div", {class: "stage"}, this.canvas, this.tip);
     this.sentence = el("p", {class: "sentence"});
     this.counters = el("dl", {class: "counters"});
-    this.root = el("section", {class: "panel", "aria-label": data.name},
-      el("h2", {}, data.name), el("p", {class: "soft"}, data.purpose[lang]), this.stage,
+    this.root = el("section", {class: "panel", "aria-label": label},
+      el("h2", {}, label), el("p", {class: "soft"}, data.purpose[lang]), this.stage,
       this.sentence, this.counters);
     const broken = data.broken?.[lang];
     if (broken) this.root.append(el("p", {class: "wrong", role: "alert"}, t("verifier", {broken})));
@@ -72,7 +77,7 @@ export class Panel {
 
   /** Draw all anew: another size, or other colours. */
   redraw() {
-    this.stillStep = -1;
+    this.stillOf = -1;
     this.show(this.at);
   }
 
@@ -86,20 +91,16 @@ export class Panel {
     const part = Math.max(0, this.at - step);
     this.#say(part > 0 ? step + 1 : step, step);
     if (!this.width) return;
-    if (this.stillStep !== step || this.model.step !== step) this.#drawStill(step);
-    const on = this.canvas.getContext("2d");
+    const colour = this.context.palette();
+    const flying = part > 0;
+    this.#drawStill(step, flying, colour);
+    const on = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
     on.setTransform(1, 0, 0, 1, 0, 0);
     on.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    const pen = canvasPen(on);
-    const colour = this.context.palette();
-    on.setTransform(this.scale, 0, 0, this.scale, 0, 0);
-    drawMoves(pen, this.model, this.geometry, colour, part > 0 ? step + 1 : step, part);
-    const flying = on.globalCompositeOperation;
-    on.globalCompositeOperation = "destination-over";
-    on.setTransform(1, 0, 0, 1, 0, 0);
     on.drawImage(this.still, 0, 0);
-    on.globalCompositeOperation = flying;
     on.setTransform(this.scale, 0, 0, this.scale, 0, 0);
+    const pen = canvasPen(on);
+    if (flying) drawPieces(pen, this.model, this.geometry, colour, step + 1, part);
     if (this.pointed) drawHistory(pen, this.geometry, colour, this.#history());
   }
 
@@ -108,10 +109,12 @@ export class Panel {
     const colour = this.context.palette();
     const {pen, picture} = svgPen(this.width, this.height, colour.ground);
     const step = Math.floor(this.at + 1e-9);
-    const part = this.at - step;
-    this.model.goTo(step);
-    drawCards(pen, this.model, this.geometry, colour);
-    drawMoves(pen, this.model, this.geometry, colour, part > 1e-9 ? step + 1 : step, part);
+    const part = Math.max(0, this.at - step);
+    const {model, geometry} = this;
+    model.goTo(step);
+    drawCards(pen, model, geometry, colour);
+    drawWays(pen, model, geometry, colour, part ? step + 1 : step, part > 0);
+    if (part) drawPieces(pen, model, geometry, colour, step + 1, part);
     return {svg: picture(`${this.model.data.name}: ${this.sentence.textContent}`),
       width: this.width, height: this.height};
   }
@@ -121,15 +124,20 @@ export class Panel {
     this.sizes.disconnect();
   }
 
-  /** @param {number} step */
-  #drawStill(step) {
+  /** What stays as it is during a step.
+   * @param {number} step @param {boolean} flying @param {Record<string, string>} colour */
+  #drawStill(step, flying, colour) {
+    const key = 2 * step + (flying ? 1 : 0);
+    if (this.stillOf === key && this.model.step === step) return;
+    this.stillOf = key;
     this.model.goTo(step);
-    this.stillStep = step;
     const on = /** @type {CanvasRenderingContext2D} */ (this.still.getContext("2d"));
     on.setTransform(1, 0, 0, 1, 0, 0);
     on.clearRect(0, 0, this.still.width, this.still.height);
     on.setTransform(this.scale, 0, 0, this.scale, 0, 0);
-    drawCards(canvasPen(on), this.model, this.geometry, this.context.palette());
+    const pen = canvasPen(on);
+    drawCards(pen, this.model, this.geometry, colour);
+    drawWays(pen, this.model, this.geometry, colour, flying ? step + 1 : step, flying);
   }
 
   /** What the step that is under way or just done does. @param {number} told @param {number} done */
@@ -141,7 +149,7 @@ export class Panel {
     const said = data.states[told].said[lang];
     const ended = done === steps && done > 0 && told === done ? ` ${data.outcome[lang] ?? ""}` : "";
     this.sentence.textContent = told ? `${t("step", {step: told})} ${said}${ended}` : t("start");
-    this.canvas.setAttribute("aria-label", `${data.name}. ${this.sentence.textContent}`);
+    this.canvas.setAttribute("aria-label", `${this.label}. ${this.sentence.textContent}`);
     this.#count(done, told);
   }
 

@@ -16,6 +16,7 @@ const KINDS = ["compute", "wait", "stall", "exchange", "update"];
 /** The bucket: a step is as slow as its slowest card and link. */
 export const bucketView = {
   name: "bucket",
+  alone: true,
 
   /**
    * @param {HTMLElement} root
@@ -39,7 +40,7 @@ class Bucket {
     this.groups = groupsOf(this.of.n);
     this.shown = bucketFigures(this.of);
     this.rows = [this.shown];
-    this.now = Math.min(Math.max(0, Number(params.ms) || 0), 1e6);
+    this.now = Math.min(Math.max(0, Number(params.ms || SPAN) || 0), 1e6);
     this.tables = params.tables === "1";
     /** @type {import("../bucket/draw.js").Step[]} */
     this.steps = [];

@@ -67,7 +67,9 @@ export const playerView = {
       const asked = [p.algorithm, ...(p.against ? [p.against] : [])];
       const found = await Promise.all(asked.map((algorithm, i) =>
         load("player", question(p, algorithm, !i), stop.signal)));
-      panels = found.map((data) => new Panel(data, context));
+      const alike = found.length > 1 && found[0].name === found[1].name;
+      panels = found.map((data, i) =>
+        new Panel(data, context, alike ? `${data.name} (${i + 1})` : data.name));
       ended = playing(body, p, panels, context, change, stop.signal);
     };
     start().catch((error) => {
@@ -173,7 +175,8 @@ function playing(body, p, panels, context, change, signal) {
   body.replaceChildren(
     transport.root, el("div", {class: panels.length > 1 ? "panels two" : "panels"},
       ...panels.map((x) => x.root)),
-    el("div", {class: "below"}, legendOf(t, panels[0].model.data.sums), exports), details);
+    el("div", {class: "below"}, legendOf(t, panels[0].model.data.sums, panels[0].model.data.right),
+      exports), details);
   for (const panel of panels) panel.resize();
   transport.goTo(transport.time);
   context.keys(keysOf(transport));

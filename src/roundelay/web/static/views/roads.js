@@ -30,12 +30,13 @@ export const roadsView = {
     const stop = new AbortController();
     /** @type {Roads | null} */
     let roads = null;
-    root.replaceChildren(el("p", {class: "loading"}, t("loading")));
+    const box = el("div", {class: "body"}, el("p", {class: "loading"}, t("loading")));
+    root.replaceChildren(box);
     load("roads", {}, stop.signal).then((data) => {
       roads = new Roads(data, context);
-      root.replaceChildren(roads.root);
+      box.replaceWith(roads.root);
     }).catch((error) => {
-      if (!stop.signal.aborted) root.replaceChildren(el("p", {class: "wrong", role: "alert"},
+      if (!stop.signal.aborted) box.replaceChildren(el("p", {class: "wrong", role: "alert"},
         t("failed", {error: error.message})));
     });
     return () => {

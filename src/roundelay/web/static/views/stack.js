@@ -25,11 +25,12 @@ export const stackView = {
   mount(root, context) {
     const {t} = context;
     const stop = new AbortController();
-    root.replaceChildren(el("p", {class: "loading"}, t("loading")));
+    const box = el("div", {class: "body"}, el("p", {class: "loading"}, t("loading")));
+    root.replaceChildren(box);
     load("stack", {}, stop.signal).then((data) => {
-      root.replaceChildren(stackOf(data.layers, context));
+      box.replaceWith(stackOf(data.layers, context));
     }).catch((error) => {
-      if (!stop.signal.aborted) root.replaceChildren(el("p", {class: "wrong", role: "alert"},
+      if (!stop.signal.aborted) box.replaceChildren(el("p", {class: "wrong", role: "alert"},
         t("failed", {error: error.message})));
     });
     return () => stop.abort();

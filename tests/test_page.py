@@ -1,0 +1,311 @@
+"""The page in a real browser: it shows what the verifier finds, by mouse and by keyboard."""
+
+import re
+import shutil
+import socket
+import time
+from threading import Thread
+
+import numpy as np
+import pytest
+import uvicorn
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
+
+import roundelay as rl
+from roundelay.show import frames
+from roundelay.web.page import page as one_file
+from roundelay.web.server import make_app
+from roundelay.web.states import asked, state_text
+
+CHROMIUM = shutil.which("chromium")
+WAIT = 60_000
+"""Milliseconds after which what should come is missing."""
+
+
+@pytest.fixture(scope="module")
+def address():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn.Config(make_app(), log_level="error", lifespan="off"))
+        thread = Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        server.should_exit = True
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as driver:
+        arguments = ["--no-sandbox", "--disable-gpu"]
+        found = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def tab(browser):
+    """A fresh page, in which nothing may go wrong unseen."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-GB")
+    made = context.new_page()
+    made.set_default_timeout(WAIT)
+    wrong = []
+    made.on("pageerror", lambda error: wrong.append(str(error)))
+    made.on("console", lambda said: said.type == "error" and wrong.append(said.text))
+    yield made
+    context.close()
+    assert not wrong
+
+
+def opened(tab, address, state):
+    tab.goto(f"{address}#{state}")
+    tab.wait_for_selector(".clock:not(:empty)")
+    return tab
+
+
+def cards(tab):
+    """What the table says that every card holds."""
+    rows = tab.locator(".tables .scroll").nth(1).locator("tbody tr")
+    return [row.locator("td").all_inner_texts() for row in rows.all()]
+
+
+def until(tab, expression):
+    """Wait until JavaScript is true; playwright's own way is stopped by the page's policy."""
+    end = time.monotonic() + WAIT / 1000
+    while not tab.evaluate(expression):
+        assert time.monotonic() < end, expression
+        tab.wait_for_timeout(20)
+
+
+def state_of(tab):
+    return tab.evaluate("location.hash")
+
+
+def clock(tab):
+    return tab.locator(".clock").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "n"), [("ring", 4), ("halving_doubling", 8), ("star", 5), ("switch", 4)]
+)
+def test_plays_to_the_end_that_the_verifier_finds(tab, address, name, n):
+    opened(tab, address, f"player?algorithm={name}&n={n}&speed=16&tables=1&hints=0")
+    schedule = rl.build(f"all_reduce/{name}", n)
+    tab.locator("button.play").click()
+    k = schedule.steps
+    until(tab, f"document.querySelector('.clock').textContent === '{k} / {k}'")
+    tables = "[...document.querySelectorAll('.tables caption')]"
+    until(tab, f"{tables}.some(c => c.textContent.endsWith('after step {k}'))")
+    assert rl.verify(schedule).ok
+    last = frames(schedule)[-1]
+    wanted = [
+        [f"{count}/{n}" + " ✓" * bool(done) for count, done in zip(*row, strict=True)]
+        for row in zip(last.holds.sum(axis=-1), last.complete, strict=True)
+    ]
+    assert cards(tab) == wanted
+    assert np.all(last.complete[:n])
+    assert "every rank holds" in tab.locator(".sentence").inner_text()
+
+
+def test_steps_by_keyboard(tab, address):
+    opened(tab, address, "player?n=4&hints=0")
+    for key, at in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", 6),
+                    ("ArrowRight", 6), ("Home", 0), ("ArrowLeft", 0)):  # fmt: skip
+        tab.keyboard.press(key)
+        assert clock(tab) == f"{at} / 6"
+    tab.keyboard.press("+")
+    assert tab.locator(".rate").inner_text() == "2×"
+    tab.keyboard.press("-")
+    tab.keyboard.press("-")
+    assert tab.locator(".rate").inner_text() == "0.5×"
+    tab.keyboard.press(" ")
+    assert tab.locator("button.play").inner_text() == "Pause"
+    tab.keyboard.press(" ")
+    assert tab.locator("button.play").inner_text() == "Play"
+
+
+def test_everything_is_reached_by_tab(tab, address):
+    opened(tab, address, "player?n=4&hints=0&against=star&tables=1&at=1")
+    reached = set()
+    for _ in range(80):
+        tab.keyboard.press("Tab")
+        reached.add(
+            tab.evaluate(
+                "(e => e.getAttribute('aria-label') || e.innerText || e.tagName)"
+                "(document.activeElement)"
+            )
+        )
+    for name in ("Play", "One step on", "Position", "Save the picture as SVG", "Break it"):
+        assert name in reached
+    assert any(name.startswith("Leave out the move") for name in reached)
+
+
+def test_a_link_holds_the_whole_state(tab, browser, address):
+    opened(tab, address, "player?n=6&algorithm=star&against=ring&speed=4&hints=0")
+    tab.keyboard.press("ArrowRight")
+    tab.locator("details summary").click()
+    tab.wait_for_selector(".tables table")
+    until(tab, "location.hash.includes('tables=1')")
+    again = browser.new_page(locale="en-GB")
+    opened(again, address, state_of(tab).removeprefix("#"))
+    assert clock(again) == clock(tab) == "1 / 10"
+    assert state_of(again) == state_of(tab)
+    assert again.locator(".rate").inner_text() == "4×"
+    assert again.locator(".panel h2").all_inner_texts() == ["all_reduce/star", "all_reduce/ring"]
+    again.wait_for_selector(".tables table")
+    assert (
+        again.locator(".sentence").all_inner_texts() == tab.locator(".sentence").all_inner_texts()
+    )
+    again.close()
+
+
+def test_choosing_changes_the_picture_and_back_returns(tab, address):
+    opened(tab, address, "player?n=4&hints=0")
+    tab.get_by_label("Algorithm").select_option("star")
+    tab.wait_for_selector("h2:text-is('all_reduce/star')")
+    tab.get_by_label("Cards").fill("7")
+    tab.get_by_label("Cards").press("Enter")
+    until(tab, "location.hash.includes('n=7')")
+    tab.get_by_label("Cluster").select_option("dgx-h100")
+    until(tab, "document.querySelector('.clock')?.textContent.includes('us')")
+    tab.go_back()
+    until(tab, "document.querySelector('.clock')?.textContent === '0 / 2'")
+
+
+def test_a_move_left_out_is_found(tab, address):
+    opened(tab, address, "player?n=4&hints=0&tables=1")
+    tab.keyboard.press("ArrowRight")
+    tab.get_by_role("button", name="Leave out the move of piece 0 from card 0 to card 1").click()
+    said = tab.get_by_role("alert").inner_text()
+    assert "lacks what ranks 0" in said
+    tab.keyboard.press("End")
+    assert "places are wrong" in tab.locator(".sentence").inner_text()
+    tab.get_by_role("button", name="Put the move back").click()
+    tab.wait_for_selector("[role=alert]", state="detached")
+
+
+def test_pointing_at_a_piece_tells_its_way(tab, address):
+    opened(tab, address, "player?n=4&hints=0&at=3")
+    box = tab.locator(".stage canvas").bounding_box()
+    found = set()
+    for i in range(12):
+        tab.mouse.move(box["x"] + box["width"] / 2 - 60 + 10 * i, box["y"] + 85)
+        if tab.locator(".tip").is_visible():
+            found.add(tab.locator(".tip").inner_text())
+    assert any(re.fullmatch(r"Piece \d on card 0: 4 of 4\. It came (card \d → ){3}card 0\.", text)
+               for text in found), found  # fmt: skip
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1600])
+@pytest.mark.parametrize("state", ["n=8&against=star&tables=1", "n=500", "n=4&drop=1.0.1.0"])
+def test_every_look(tab, address, lang, theme, width, state):
+    """No sideways scrolling, no word left in the other language, no fault that axe knows of."""
+    tab.set_viewport_size({"width": width, "height": 900})
+    opened(tab, address, f"player?{state}&lang={lang}&theme={theme}&at=1")
+    wide = tab.evaluate("document.documentElement.scrollWidth")
+    assert wide <= width
+    assert tab.evaluate("document.documentElement.lang") == ("zh-Hans" if lang == "zh" else "en")
+    ground = tab.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert (ground == "rgb(255, 255, 255)") == (theme == "light")
+    chinese = re.search("[一-鿿]", tab.locator(".sentence").first.inner_text())
+    assert bool(chinese) == (lang == "zh")
+    found = Axe().run(tab)
+    assert found.violations_count == 0, found.generate_report()
+
+
+def test_the_language_and_colours_are_remembered(tab, address):
+    opened(tab, address, "player?n=4")
+    assert tab.locator(".hints li").count() == 3
+    tab.get_by_role("button", name="Got it").click()
+    tab.get_by_role("button", name="中文").click()
+    tab.get_by_role("button", name="深色").click()
+    assert tab.locator(".hints").count() == 0
+    tab.goto(f"{address}?again#player?n=5")
+    tab.wait_for_selector(".clock:not(:empty)")
+    assert tab.locator(".hints").count() == 0
+    assert tab.evaluate("document.documentElement.lang") == "zh-Hans"
+    assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_the_language_follows_the_browser(browser, address):
+    made = browser.new_page(locale="zh-CN")
+    opened(made, address, "player")
+    assert made.evaluate("document.documentElement.lang") == "zh-Hans"
+    made.close()
+
+
+def test_less_motion_means_whole_steps(browser, address):
+    made = browser.new_page(reduced_motion="reduce", locale="en-GB")
+    opened(made, address, "player?n=4&hints=0&speed=4")
+    pixels = "document.querySelector('.stage canvas').toDataURL()"
+    before = made.evaluate(pixels)
+    seen = made.evaluate(
+        "new Promise(done => { const seen = new Set(); document.querySelector('.play').click();"
+        f"const look = () => {{ seen.add({pixels});"
+        "if (document.querySelector('.clock').textContent === '6 / 6') done([...seen]);"
+        "else requestAnimationFrame(look); }; look(); })"
+    )
+    assert before in seen
+    assert len(seen) <= 7
+    made.close()
+
+
+@pytest.mark.parametrize("kind", ["SVG", "PNG"])
+@pytest.mark.parametrize("state", ["n=8&at=3", "n=200&at=3"])
+def test_pictures_are_saved(tab, address, kind, state):
+    opened(tab, address, f"player?{state}&hints=0")
+    with tab.expect_download() as saved:
+        tab.get_by_role("button", name=f"Save the picture as {kind}").click()
+    with open(saved.value.path(), "rb") as file:
+        found = file.read()
+    if kind == "PNG":
+        assert found.startswith(b"\x89PNG")
+        assert len(found) > 5000
+    else:
+        assert found.startswith(b"<svg")
+        assert b"<title>all_reduce/ring" in found
+
+
+def test_groups_step_and_tell_a_cards_part(tab, address):
+    opened(tab, address, "player?n=16384&hints=0")
+    assert clock(tab) == "0 / 32,766"
+    tab.keyboard.press("ArrowRight")
+    until(tab, "document.querySelector('.clock').textContent.startsWith('1 /')")
+    assert "right neighbour" in tab.locator(".sentence").inner_text()
+    tab.locator(".transport").get_by_label("Card").fill("7")
+    tab.locator(".transport").get_by_label("Card").press("Enter")
+    tab.wait_for_selector("caption:text-is('Card 7 in step 1 (moves: 2)')")
+    until(tab, "location.hash.includes('rank=7')")
+
+
+def test_an_error_is_told_and_one_can_go_on(browser, address):
+    made = browser.new_page(locale="en-GB")
+    made.goto(f"{address}#player?algorithm=nothing")
+    assert "unknown algorithm" in made.get_by_role("alert").inner_text()
+    made.get_by_role("button", name="Start again").click()
+    made.wait_for_selector("h2:text-is('all_reduce/ring')")
+    made.close()
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_one_file_opens_from_the_disk(browser, tmp_path, lang):
+    state = {"n": "8", "against": "star", "lang": lang}
+    file = tmp_path / "ring.html"
+    file.write_text(one_file(asked("player", state), state_text("player", state)), "utf-8")
+    context = browser.new_context(offline=True, locale="en-GB")
+    made = context.new_page()
+    requests, wrong = [], []
+    made.on("request", lambda asked: requests.append(asked.url))
+    made.on("pageerror", lambda error: wrong.append(str(error)))
+    made.on("console", lambda said: said.type == "error" and wrong.append(said.text))
+    made.goto(file.as_uri())
+    made.wait_for_selector(".clock:not(:empty)")
+    assert made.locator(".panel").count() == 2
+    made.keyboard.press("End")
+    assert clock(made) == "14 / 14"
+    assert not [url for url in requests if not url.startswith(("file:", "data:", "blob:"))]
+    assert not wrong
+    context.close()
