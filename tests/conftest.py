@@ -52,7 +52,7 @@ collect_ignore += ["test_hosts.py"] if NO_HOSTS else []
 collect_ignore += [] if TORCH else ["test_torch.py"]
 WEB = all(find_spec(name) for name in ("starlette", "uvicorn"))
 BROWSER = WEB and find_spec("playwright") and shutil.which("chromium")
-collect_ignore += [] if WEB else ["test_web.py"]
+collect_ignore += [] if WEB else ["test_web_server.py"]
 collect_ignore += [] if BROWSER else ["test_page.py"]
 
 
@@ -65,7 +65,7 @@ def _left_out() -> list[str]:
     if not TORCH:
         found.append("test_torch.py: left out, as the extra `torch` is not installed")
     if not WEB:
-        found.append("test_web.py: left out, as the extra `web` is not installed")
+        found.append("test_web_server.py: left out, as the extra `web` is not installed")
     if not BROWSER:
         found.append("test_page.py: left out; it needs the extras `web` and `page-test`, chromium")
     if NO_HOSTS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import webbrowser
+from contextlib import suppress
 from threading import Timer
 
 import click
@@ -39,7 +40,8 @@ def command(host: str, port: int, opens: bool, as_json: str | None) -> None:
             opening.start()
         config = uvicorn.Config(app, log_level="warning", access_log=False, limit_concurrency=64,
                                 timeout_graceful_shutdown=2, server_header=False)  # fmt: skip
-        uvicorn.Server(config).run(sockets=[listener])
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listener])
 
 
 def _any(host: str) -> bool:

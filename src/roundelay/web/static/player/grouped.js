@@ -153,7 +153,7 @@ function tell(sentence, counters, canvas, data, {t, lang}) {
   const messages = data.flows.reduce((/** @type {number} */ sum, /** @type {any} */ f) =>
     sum + f.messages, 0);
   const said = data.said[lang] ?? t("manyMoves", {messages});
-  sentence.textContent = data.step ? `${t("step", {step: data.step})} ${said}` : t("start");
+  sentence.textContent = data.step ? t("step", {step: data.step}) + said : t("start");
   canvas.setAttribute("aria-label", `${data.name}. ${sentence.textContent}`);
   const rows = [
     [t("steps"), t("of", {now: data.step.toLocaleString(), all: data.steps.toLocaleString()}), data.card.steps[0]],

@@ -148,7 +148,7 @@ export class Panel {
     const {data, steps} = this.model;
     const said = data.states[told].said[lang];
     const ended = done === steps && done > 0 && told === done ? ` ${data.outcome[lang] ?? ""}` : "";
-    this.sentence.textContent = told ? `${t("step", {step: told})} ${said}${ended}` : t("start");
+    this.sentence.textContent = told ? t("step", {step: told}) + said + ended : t("start");
     this.canvas.setAttribute("aria-label", `${this.label}. ${this.sentence.textContent}`);
     this.#count(done, told);
   }

@@ -43,7 +43,7 @@ export const en = {
   speed: "{speed}×",
   start: "The start: every card holds what it brings, and nothing has moved. The sentences say " +
     "rank for a card: rank 0 is card 0.",
-  step: "Step {step}:",
+  step: "Step {step}: ",
   steps: "Steps",
   of: "{now} of {all}",
   sent: "Sent by the busiest card",
