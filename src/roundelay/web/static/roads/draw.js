@@ -102,7 +102,7 @@ function drawCard(pen, x, y, side, colour) {
  * @param {Palette} colour
  * @param {Tell} tell
  */
-export function drawWays(pen, w, machine, given, colour, tell) {
+export function drawWaysOut(pen, w, machine, given, colour, tell) {
   const narrow = isNarrow(w);
   const {row: high} = roadHeights(w);
   const left = narrow ? 34 : 60;
