@@ -102,7 +102,7 @@ function drawCard(pen, x, y, side, colour) {
  * @param {Palette} colour
  * @param {Tell} tell
  */
-export function drawWays(pen, w, machine, given, colour, tell) {
+export function drawWaysOut(pen, w, machine, given, colour, tell) {
   const narrow = isNarrow(w);
   const {row: high} = roadHeights(w);
   const left = narrow ? 34 : 60;
@@ -115,7 +115,7 @@ export function drawWays(pen, w, machine, given, colour, tell) {
       {fill: colour.text}));
   }
   WAYS.forEach((way, row) =>
-    drawWay(pen, 44 + row * high, narrow, x, machine, way, given, colour, tell));
+    drawWayOut(pen, 44 + row * high, narrow, x, machine, way, given, colour, tell));
 }
 
 /** @param {Pen} pen @param {number} top @param {boolean} narrow
@@ -123,7 +123,7 @@ export function drawWays(pen, w, machine, given, colour, tell) {
  * @param {Machine} machine @param {string} way
  * @param {{core: number, cores: number, size: number}} given @param {Palette} colour
  * @param {Tell} tell */
-function drawWay(pen, top, narrow, x, machine, way, given, colour, tell) {
+function drawWayOut(pen, top, narrow, x, machine, way, given, colour, tell) {
   const hops = hopsOf(machine, way, given.core, given.cores);
   const slowest = slowestHop(hops);
   const most = Math.max(machine.pcie, slowest.rate);
