@@ -7,16 +7,15 @@ import threading
 import time
 
 import pytest
+import uvicorn
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
 
-pytest.importorskip("uvicorn", reason="the extra `web` is not installed")
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium on the PATH")
-
-from roundelay.web.data.bucket import bucket  # noqa: E402
-from roundelay.web.data.roads import CORE, hops, roads  # noqa: E402
-from roundelay.web.page import page as one_file  # noqa: E402
-from roundelay.web.states import asked, state_text  # noqa: E402
+from roundelay.web.data.bucket import bucket
+from roundelay.web.data.roads import CORE, hops, roads
+from roundelay.web.page import page as one_file
+from roundelay.web.server import make_app
+from roundelay.web.states import asked, state_text
 
 VIEWS = ("bucket", "roads", "stack")
 LOADED = {"bucket": ".figures dd", "roads": ".picture svg", "stack": ".layer"}
@@ -24,10 +23,6 @@ LOADED = {"bucket": ".figures dd", "roads": ".picture svg", "stack": ".layer"}
 
 @pytest.fixture(scope="module")
 def address():
-    import uvicorn
-
-    from roundelay.web.server import make_app
-
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(uvicorn.Config(make_app(), log_level="error"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -39,9 +34,9 @@ def address():
 
 @pytest.fixture(scope="module")
 def browser():
-    with sync_api.sync_playwright() as playing:
+    with sync_playwright() as playing:
         found = playing.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
         yield found
         found.close()
@@ -194,8 +189,7 @@ def test_every_view_in_every_dress(open_page, view, lang, scheme, width):
     assert ("的" in text) is (lang == "zh")
     assert "undefined" not in text
     assert not [word for word in ("bucket_", "roads_", "stackH", "state_") if word in text]
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    violations = axe.Axe().run(seen).response["violations"]
+    violations = Axe().run(seen).response["violations"]
     assert [(v["id"], [n["html"][:120] for n in v["nodes"]]) for v in violations] == []
 
 

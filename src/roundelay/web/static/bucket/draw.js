@@ -62,7 +62,7 @@ export function stepsBetween(of, groups, known, from, to) {
  * @param {Palette} colour
  * @param {Tell} tell
  */
-export function drawLanes(pen, area, of, groups, steps, now, span, colour, tell) {
+export function drawRows(pen, area, of, groups, steps, now, span, colour, tell) {
   const left = area.w < 560 ? 58 : 96;
   const high = area.h / groups.length;
   const wide = area.w - left;

@@ -115,7 +115,7 @@ export function drawWaysOut(pen, w, machine, given, colour, tell) {
       {fill: colour.text}));
   }
   WAYS.forEach((way, row) =>
-    drawWay(pen, 44 + row * high, narrow, x, machine, way, given, colour, tell));
+    drawWayOut(pen, 44 + row * high, narrow, x, machine, way, given, colour, tell));
 }
 
 /** @param {Pen} pen @param {number} top @param {boolean} narrow
@@ -123,7 +123,7 @@ export function drawWaysOut(pen, w, machine, given, colour, tell) {
  * @param {Machine} machine @param {string} way
  * @param {{core: number, cores: number, size: number}} given @param {Palette} colour
  * @param {Tell} tell */
-function drawWay(pen, top, narrow, x, machine, way, given, colour, tell) {
+function drawWayOut(pen, top, narrow, x, machine, way, given, colour, tell) {
   const hops = hopsOf(machine, way, given.core, given.cores);
   const slowest = slowestHop(hops);
   const most = Math.max(machine.pcie, slowest.rate);

@@ -3,7 +3,7 @@ import {button, el} from "../dom.js";
 import {canvasPen, svgPen} from "../pen.js";
 import {Picture, saveButtons, slider} from "../picture.js";
 import {tableOf} from "../table.js";
-import {drawBar, drawBarrel, drawLanes, drawOdds, groupsOf, stepsBetween} from "../bucket/draw.js";
+import {drawBar, drawBarrel, drawRows, drawOdds, groupsOf, stepsBetween} from "../bucket/draw.js";
 import {bucketFigures} from "../bucket/model.js";
 import {bucketOf, bucketParams, CARDS, nearest, STALLS} from "../bucket/settings.js";
 
@@ -115,7 +115,8 @@ class Bucket {
     this.shown = bucketFigures(this.of);
     this.rows = CARDS.map((n) => bucketFigures({...this.of, n}));
     this.sentence.textContent = t("bucketSays", {n: this.of.n.toLocaleString("en"),
-      mean: this.shown.mean.toFixed(0), more: Math.round(100 * (this.shown.mean / this.shown.ideal - 1)),
+      mean: this.shown.mean.toFixed(0),
+      more: Math.round(100 * (this.shown.mean / this.shown.ideal - 1)),
       lost: Number((100 * this.shown.lost).toPrecision(2))});
     this.figures.replaceChildren(...figuresOf(this.shown, t));
     this.odds.redraw();
@@ -152,7 +153,7 @@ class Bucket {
     const seen = stepsBetween(this.of, groups, this.steps, Math.max(0, this.now - SPAN), this.now);
     const step = seen[seen.length - 1];
     const barrel = wide > 720 ? 220 : 0;
-    drawLanes(pen, {x: 0, y: 4, w: wide - (barrel ? barrel + 40 : 4), h: high - 8}, this.of, groups,
+    drawRows(pen, {x: 0, y: 4, w: wide - (barrel ? barrel + 40 : 4), h: high - 8}, this.of, groups,
       seen, this.now, SPAN, colour, t);
     if (barrel) {
       drawBarrel(pen, {x: wide - barrel - 8, y: 4, w: barrel, h: high - 52}, this.of, step, colour);

@@ -61,8 +61,8 @@ class Roads {
     this.title = el("p", {class: "soft"});
     this.roads = new Picture(context, () => this.sentence.textContent, (w) => roadHeights(w).roads,
       (pen, w, h, colour) => drawRoads(pen, w, h, this.machine, this.texts(), colour, t));
-    this.ways = new Picture(context, () => t("roadsWays"), (w) => roadHeights(w).ways, (pen, w, _, colour) =>
-      drawWaysOut(pen, w, this.machine, this.given(), colour, t));
+    this.ways = new Picture(context, () => t("roadsWays"), (w) => roadHeights(w).ways,
+      (pen, w, _, colour) => drawWaysOut(pen, w, this.machine, this.given(), colour, t));
     this.away = el("div", {}, el("h2", {}, t("roadsWays")), this.ways.root,
       el("p", {class: "soft note"}, t("roadsModel")),
       saveButtons(t, "roundelay-ways", () => this.ways.svg()));

@@ -78,7 +78,8 @@ function layerOf(layer, lang, t, open, keep) {
     keep();
   }}, el("summary", {}, t("stackHere")), list);
   return el("li", {class: "layer"}, el("h2", {}, layer.title[lang]), el("p", {}, layer.does[lang]),
-    el("ul", {class: "chips"}, ...chips), more, layer.beside ? "" : el("p", {class: "asks"}, el("span", {class: "unseen"},
+    el("ul", {class: "chips"}, ...chips), more,
+    layer.beside ? "" : el("p", {class: "asks"}, el("span", {class: "unseen"},
       t("stackAsks")), el("q", {}, layer.asks[lang])));
 }
 
