@@ -13,6 +13,7 @@ import pytest
 from rank_programs import check
 
 import roundelay as rl
+from roundelay import communicator
 
 COLLECTIVES = ("all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "gather",
                "scatter", "all_to_all", "barrier")  # fmt: skip
@@ -108,6 +109,33 @@ def dying_newcomers(comm):
     if comm.rank == 0:
         enters.wait(20)
     return comm
+
+
+def half_a_newcomer(comm):
+    """A newcomer dies between the table and the first exchange; the others go on without it."""
+    if comm.rank == 0:
+        child = newcomer(comm, "dies_inside")
+    ranks, comm = comm.ranks, comm.grow(1, timeout=20)
+    assert comm.ranks == ranks
+    some_calls(comm, "after", 10)
+    if comm.rank == 0:
+        assert child.wait(20) == 0
+    return comm
+
+
+def dies_inside():
+    """See `half_a_newcomer`."""
+    communicator.Group = lambda *_: os._exit(0)
+    rl.init(timeout=30)
+
+
+def failing(comm):
+    """Rank 0 fails with a call under way that rank 1 does not make."""
+    comm.barrier()
+    if comm.rank == 0:
+        comm.all_reduce(np.ones(3), async_op=True)
+        raise ValueError("a mistake")
+    time.sleep(60)
 
 
 def waits_and_dies():

@@ -64,6 +64,21 @@ def test_newcomers_that_die():
     assert codes == [0] * 3, said
 
 
+def test_a_newcomer_that_dies_on_its_way_in():
+    codes, said = finish(start("half_a_newcomer", 3, **PROGRAMS), 60)
+    assert codes == [0] * 3, said
+
+
+def test_a_rank_that_fails_ends_with_a_call_under_way():
+    processes = start("failing", 2, **PROGRAMS)
+    try:
+        assert processes[0].wait(20) == 1
+    finally:
+        processes[1].kill()
+        _, said = finish(processes)
+    assert "a mistake" in said[0]
+
+
 @pytest.mark.parametrize("nodes", [None, "abcd"], ids=str)
 def test_a_rank_that_is_silent_is_left_out_by_most(nodes):
     processes = start("stopped", 4, (0,), 2.0, nodes=nodes, environ={"PATIENCE": "2"}, **PROGRAMS)

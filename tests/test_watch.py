@@ -150,7 +150,7 @@ def test_status_of_a_job_from_outside():
         processes[0].send_signal(signal.SIGSTOP)  # then the next one answers, for itself
         told = status.status_of(name)
         processes[0].send_signal(signal.SIGCONT)
-        assert [r.state for r in told.ranks].count("silent") == 3
+        assert [r.state for r in told.ranks].count("unknown") == 3
     finally:
         for p in processes:
             p.send_signal(signal.SIGCONT)

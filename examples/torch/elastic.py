@@ -30,6 +30,7 @@ while step < STEPS:
         loss = ((model(x) - x.sum(1, keepdim=True)) ** 2).mean()
         optimizer.zero_grad()
         loss.backward()
+        dist.all_reduce(loss := loss.detach(), dist.ReduceOp.AVG)
     except RuntimeError as error:  # DDP gives no other, whatever the backend
         if "has ended" not in str(error):
             raise
@@ -45,7 +46,6 @@ while step < STEPS:
         continue
     optimizer.step()
     step += 1
-    dist.all_reduce(loss := loss.detach(), dist.ReduceOp.AVG)
     if dist.get_rank() == 0 and step % 20 == 0:
         print(f"step {step}: loss {loss.item():.4f}")
 dist.destroy_process_group()

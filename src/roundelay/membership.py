@@ -126,18 +126,16 @@ class Membership(Calls):
                 communicator of the whole job.
         """
         self._whole("shrink")
+        self._session.expect_others()
         for comm in list(self._session.communicators):
             comm.interrupt()  # calls under way are not waited for
             comm._leave()
-        deadline, session = time.monotonic() + timeout, self._session
-        while True:
-            session = session.regroup(max(1.0, deadline - time.monotonic()))
-            try:
-                return self._of(session)
-            except (RoundelayError, OSError):  # one that had come has gone since
-                if time.monotonic() > deadline or session.ranks == 1:
-                    session.close()
-                    raise
+        return self._settled(self._session.regroup(timeout), timeout)
+
+    def gone(self) -> list[int]:
+        """The ranks that are known to have gone; from any thread."""
+        lost = self._session.lost
+        return [rank for rank, member in enumerate(self._members) if member in lost]
 
     def newcomers(self) -> int:
         """How many processes wait to become ranks; every rank must call it, and gets the same."""
@@ -159,6 +157,7 @@ class Membership(Calls):
             RoundelayError: too few have come; this communicator can still be used.
         """
         self._whole("grow")
+        self._session.expect_others()
         if count is not None and count < 1:
             raise RoundelayError(f"count = {count}; expected 1 newcomer or more, or None")
         wanted = self.newcomers() if count is None else count
@@ -173,18 +172,31 @@ class Membership(Calls):
         session = self._session.regroup(timeout, wanted)
         for comm in list(self._session.communicators):
             comm._leave()
-        return self._of(session)
+        return self._settled(session, timeout)
 
     @property
     def invitation(self) -> str:
         """What ROUNDELAY_INVITATION is to be where a process shall join. It holds the job's key."""
         self._whole("invitation")
+        self._session.expect_others()
         return self._session.invitation
 
     def _waiting(self, count: int, timeout: float) -> int:
         """How many newcomers wait at rank 0, when there are so many, or in the end."""
         there = self._session.newcomers(count, timeout) if self.rank == 0 else 0
         return int(self.broadcast(np.array([there], np.int64))[0])
+
+    def _settled(self, session: Session, timeout: float) -> Self:
+        """The communicator of a session, or of those ranks of it that have not gone since."""
+        deadline = time.monotonic() + 2 * timeout
+        while True:
+            try:
+                return self._of(session)
+            except (RoundelayError, OSError):
+                if time.monotonic() > deadline or session.ranks == 1:
+                    session.close()
+                    raise
+            session = session.regroup(timeout)
 
     def _of(self, session: Session) -> Self:
         """The communicator of all ranks of a session."""

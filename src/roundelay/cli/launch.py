@@ -67,7 +67,8 @@ def command(
         )
     words = python_command([program, *arguments], module)
     environments = rank_environments(os.environ, ranks)
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     return launch(words, environments, _tell, tag, timeout, elastic)
 
 

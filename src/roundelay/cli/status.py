@@ -33,6 +33,7 @@ def _table(status: Status) -> str:
         "running": message("running"),
         "silent": message("silent"),
         "gone": message("gone"),
+        "unknown": message("unknown"),
     }
     rows = [
         (str(r.rank), str(r.node), say(states[r.state].text), r.operation,

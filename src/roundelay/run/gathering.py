@@ -179,7 +179,7 @@ class Gathering:
         try:
             me = Member(0, node_identity(), os.getpid(), mine, door.getsockname()[1])
             others = [seen_from(outside, self._members[r]) for r in sorted(self._members)]
-            table = Table(secrets.token_bytes(16), (me, *others))
+            table = Table(secrets.token_bytes(16), (me, *others), 0, self._job.title)
             for task in self._watches:
                 self._loop.stop(task)
             send_all(self._loop, encode_table(table), self._links.values())

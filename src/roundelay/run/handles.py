@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as LateError
 from threading import get_ident
-from typing import Any
+from typing import Any, Final
+from weakref import WeakSet
 
 from ..errors import TooLate
 from .members import ranks_text
@@ -63,6 +66,17 @@ class Handle:
         self._future.add_done_callback(lambda _: call())
 
 
+def _interrupt_all() -> None:
+    """Where the program has failed, its last calls would keep the process from ending."""
+    if getattr(sys, "last_type", None) is not None:
+        for worker in list(_WORKERS):
+            worker.interrupt()
+
+
+# Called before the threads of executors are waited for, which `atexit` is not.
+threading._register_atexit(_interrupt_all)  # type: ignore[attr-defined]
+
+
 class Worker:
     """A thread that does operations in the order in which they were submitted."""
 
@@ -75,6 +89,12 @@ class Worker:
         # Not a method of this object: that would be a cycle, and what it interrupts would stay.
         self._pool = ThreadPoolExecutor(1, name, lambda: threads.append(get_ident()))
         self._last: Handle | None = None
+        _WORKERS.add(self)
+
+    def interrupt(self) -> None:
+        """Ends what is under way."""
+        if not self.idle():
+            self._interrupt()
 
     def submit(self, operation: Callable[[], Any]) -> Handle:
         """Have it done after all before it; at once, where the thread itself asks for it."""
@@ -93,7 +113,10 @@ class Worker:
 
     def close(self) -> None:
         """Ends when what was submitted has been done."""
-        self._pool.shutdown()
+        self._pool.shutdown(wait=not self.mine())
+
+
+_WORKERS: Final[WeakSet[Worker]] = WeakSet()
 
 
 def _done(operation: Callable[[], Any]) -> Future[Any]:

@@ -66,6 +66,12 @@ class Loop:
         self._tasks: set[Task] = set()
         self.current: Task | None = None
         self._bell: tuple[socket.socket, ...] = ()
+        self._ending = False
+
+    def end(self) -> None:
+        """Has `run` return for good, in whatever thread it is."""
+        self._ending = True
+        self.wake()
 
     def hang_bell(self) -> None:
         """Makes `wake` work."""
@@ -76,8 +82,9 @@ class Loop:
 
     def wake(self) -> None:
         """Has `run`, in whatever thread it is, look again whether it is done."""
-        with suppress(OSError):  # full: it will wake; closed: there is nothing to wake
-            self._bell[1].send(b"!")
+        for rope in self._bell[1:]:
+            with suppress(OSError):  # full: it will wake; closed: there is nothing to wake
+                rope.send(b"!")
 
     def start(self, work: Work, deadline: float = FOREVER) -> Task:
         """Adds a coroutine; its first step is taken by `run`."""
@@ -96,6 +103,8 @@ class Loop:
         A deadline that may come nearer on the way is a function.
         """
         while not done():
+            if self._ending:
+                return False
             for task in self._due():
                 self._step(task)
                 if done():

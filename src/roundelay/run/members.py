@@ -54,11 +54,13 @@ class Table(NamedTuple):
         nonce: 16 random bytes.
         members: all ranks.
         generation: how often the ranks have been counted anew.
+        name: what the job is called.
     """
 
     nonce: bytes
     members: tuple[Member, ...]
     generation: int = 0
+    name: str = ""
 
 
 @dataclass
@@ -132,7 +134,9 @@ def decode_table(frame: bytes, ranks: int | None = None) -> Table:
     try:
         value = json.loads(frame[1:])
         members = tuple(_member(m) for m in value["members"])
-        table = Table(bytes.fromhex(value["nonce"]), members, int(value["generation"]))
+        table = Table(
+            bytes.fromhex(value["nonce"]), members, int(value["generation"]), str(value["name"])
+        )
     except _UNREADABLE as error:
         raise DroppedError(f"its table cannot be read: {error}") from error
     expected = list(range(len(members) if ranks is None else ranks))

@@ -194,7 +194,7 @@ class Regroup:
             del self._room.newcomers[identity]
         generation = 1 + max([self._table.generation, *(w.arrival.generation for w in links)])
         members = tuple(replace(m, rank=r) for r, m in enumerate(kept))
-        table = Table(secrets.token_bytes(16), members, generation)
+        table = Table(secrets.token_bytes(16), members, generation, self._table.name)
         # This rank is the lowest that lives, so it is rank 0 from now on.
         channels = {r: waiting.channel for r, waiting in enumerate(links, 1)}
         send_all(self._loop, encode_table(table), channels.values())

@@ -51,7 +51,7 @@ class Session:
     """
 
     def __init__(
-        self, rank: int, loop: Loop, star: Star, key: bytes, name: str, timeout: float,
+        self, rank: int, loop: Loop, star: Star, key: bytes, timeout: float,
         room: Room | None = None, keeper: Keeper | None = None,
     ) -> None:  # fmt: skip
         """See `join`, `accept` and `regroup`."""
@@ -63,7 +63,7 @@ class Session:
         self.members: Final = table.members
         self.nodes: Final = _by_node(table.members)
         self.local: Final = next(ranks for ranks in self.nodes if rank in ranks)
-        self.name: Final = name
+        self.name: Final = table.name
         self._table, self._key, self._timeout = table, key, timeout
         self._owner = os.getpid()
         _OPEN.add(self)
@@ -78,8 +78,9 @@ class Session:
             self._connector = Connector(
                 loop, rank, table.members, star.door, key, self._links, self._room, self.generation
             )
-            self._watch = Watch(loop, rank, table.members, self._links, name, self.communicators)
-            self._answering = Answering(loop, name, rank, self._watch.status)
+            self._watch = Watch(loop, rank, table.members, self._links, table.name,
+                                self.communicators)  # fmt: skip
+            self._answering = Answering(loop, table.name, rank, self._watch.status)
             self._keeper = keeper or Keeper(loop, "roundelay-session")
 
     def _turn(self) -> AbstractContextManager[None]:
@@ -112,6 +113,7 @@ class Session:
             try:
                 return self._links.exchange(bytes(data), seconds)
             except BaseException:
+                self._check()  # another thread may have closed it
                 self._links.close()
                 self._over = True
                 raise
@@ -154,15 +156,17 @@ class Session:
             return
         self._check()
         self._closed = True
+        self._loop.end()  # another thread may be waiting there
         if self._keeper:
             self._keeper.end()
-        if self._connector:
-            self._connector.close()
-        if self._answering:
-            self._answering.close()
-        self._room.close()
-        self._loop.close()
-        self._links.close()
+        with self._turn():
+            if self._connector:
+                self._connector.close()
+            if self._answering:
+                self._answering.close()
+            self._room.close()
+            self._loop.close()
+            self._links.close()
 
     def _forget(self) -> None:
         """In a forked child: close its copies of sockets, or nobody could see the parent end."""
@@ -195,7 +199,25 @@ class Session:
 
         with self._turn():
             self._loop.run(there, time.monotonic() + timeout)
+            self._check()
             return len(self._room.newcomers)
+
+    def expect_others(self) -> None:
+        """Refuses where this process was started alone, and nobody could reach it.
+
+        Raises:
+            RoundelayError: it was.
+        """
+        if self._door is None:
+            raise RoundelayError(
+                "a job of one process has no others to go on with; expected two ranks or more. "
+                "Start it by a launcher: roundelay launch -n 2"
+            )
+
+    @property
+    def lost(self) -> dict[int, str]:
+        """Ranks that have gone, and how that was noticed."""
+        return self._links.lost
 
     def regroup(self, timeout: float, newcomers: int = 0) -> Session:
         """The session of those ranks that have not gone, and of newcomers.
@@ -212,11 +234,8 @@ class Session:
                 as before.
         """
         self._check()
-        if self._connector is None or self._door is None:
-            raise RoundelayError(
-                "a job of one process has no others to go on with; expected two ranks or more. "
-                "Start it by a launcher: roundelay launch -n 2"
-            )
+        self.expect_others()
+        assert self._connector is not None
         with self._turn():
             self._connector.refresh()
             regroup = Regroup(self._loop, self.rank, self._table, self._key, self._room, timeout)
@@ -228,8 +247,8 @@ class Session:
             self._closed = True
             me = self.members[self.rank].identity
             rank = next(m.rank for m in star.table.members if m.identity == me)
-            return Session(rank, self._loop, star, self._key, self.name, self._timeout,
-                           self._room, self._keeper)  # fmt: skip
+            return Session(rank, self._loop, star, self._key, timeout, self._room,
+                           self._keeper)  # fmt: skip
 
     def __enter__(self) -> Self:
         return self
@@ -306,7 +325,7 @@ def join(job: Job | None = None, timeout: float = 60.0) -> Session:
         side = Gathering(loop, job, timeout) if job.rank == 0 else Seeking(loop, job, timeout)
         star = side.run()
         key = derive(job.secret, b"data:" + star.table.nonce)
-        return Session(job.rank, loop, star, key, job.title, timeout)
+        return Session(job.rank, loop, star, key, timeout)
     except BaseException:
         _drop(loop, star)
         raise
@@ -326,7 +345,7 @@ def accept(invitation: str, timeout: float = 60.0) -> Session:
     star = None
     try:
         rank, key, star = enter(loop, invitation, timeout)
-        return Session(rank, loop, star, key, invitation.partition("/")[0], timeout)
+        return Session(rank, loop, star, key, timeout)
     except BaseException:
         _drop(loop, star)
         raise
@@ -344,8 +363,8 @@ def _drop(loop: Loop, star: Star | None) -> None:
 def _alone(job: Job, timeout: float) -> Session:
     """A job of one rank needs no network."""
     me = Member(0, node_identity(), os.getpid(), "127.0.0.1", 0)
-    star = Star(Table(secrets.token_bytes(16), (me,)), None)
-    return Session(0, Loop(), star, job.secret, job.title, timeout)
+    star = Star(Table(secrets.token_bytes(16), (me,), 0, job.title), None)
+    return Session(0, Loop(), star, job.secret, timeout)
 
 
 def _by_node(members: tuple[Member, ...]) -> tuple[tuple[int, ...], ...]:

@@ -22,7 +22,7 @@ from .loop import READ, Loop, Task, ready
 from .watch import Status
 from .wire import MEMBER_LIMIT, Channel, ClosedError, DroppedError
 
-PATIENCE: Final = 10.0
+PATIENCE: Final = 5.0
 """Seconds that a job may take to answer."""
 _NAME: Final = 60
 """Bytes of a job's name in that of a socket, which holds 107."""

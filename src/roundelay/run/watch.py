@@ -38,7 +38,8 @@ class RankStatus(msgspec.Struct):
 
     Attributes:
         rank, node: numbers.
-        state: waiting (in a call), running (in none), silent (no answer), or gone.
+        state: waiting (in a call), running (in none), silent (no answer), gone, or unknown where
+            rank 0, which asks the others, does not answer itself.
         operation: the call it is in, or was last in.
         sequence: this call's number in its group.
         since_s: seconds since it began, or has ended.
@@ -100,6 +101,8 @@ class Watch:
         """For a session; it works while the loop runs."""
         self._loop, self._rank, self._members, self._job = loop, rank, members, job
         self._links, self._communicators = links, communicators
+        nodes = dict.fromkeys(member.node for member in members)
+        self._places = {node: number for number, node in enumerate(nodes)}
         self._after = seconds_asked()
         self._due: dict[str, tuple[int, float]] = {}
         self._told: dict[tuple[str, int], float] = {}
@@ -201,21 +204,29 @@ class Watch:
         ticket = self._tickets
         self._links.tell(_WANT, msgspec.msgpack.encode(ticket), 0)
         until = time.monotonic() + 3 * ANSWER
-        while ticket not in self._status and time.monotonic() < until and not self._links.lost:
+        while ticket not in self._status and time.monotonic() < until and 0 not in self._links.lost:
             await pause(0.005)
         if ticket in self._status:
             return self._status.pop(ticket)
-        return self._encoded(
-            {**dict.fromkeys(range(len(self._members))), self._rank: self._doing()}
-        )
+        return self._alone()
+
+    def _alone(self) -> bytes:
+        """What this rank knows by itself."""
+        ranks = [RankStatus(m.rank, self._node(m), "unknown") for m in self._members]
+        me = self._members[self._rank]
+        ranks[self._rank] = _row(self._rank, self._node(me), self._doing(), False, {})
+        for rank in self._links.lost:
+            ranks[rank].state = "gone"
+        return msgspec.json.encode(Status(self._job, ranks, []))
+
+    def _node(self, member: Member) -> int:
+        return self._places[member.node]
 
     def _encoded(self, states: dict[int, list[Doing] | None]) -> bytes:
         gone = self._links.lost
-        places = {node: i for i, node in enumerate(dict.fromkeys(m.node for m in self._members))}
         late = {(f.tag, f.call): f.late for f in findings(states, gone, 0.0)}
         ranks = [
-            _row(m.rank, places[m.node], states[m.rank], m.rank in gone, late)
-            for m in self._members
+            _row(m.rank, self._node(m), states[m.rank], m.rank in gone, late) for m in self._members
         ]
         return msgspec.json.encode(Status(self._job, ranks, findings(states, gone, SHOWN)))
 

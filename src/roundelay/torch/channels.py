@@ -93,7 +93,8 @@ class Channel:
         if self._comm is None:
             store = dist.PrefixStore(self.name, self._store)
             me = self._ends.index(self._whole.rank)
-            board = Board(store, me, 2, self._timeout, lambda: self._closed, self._ends)
+            board = Board(store, me, 2, self._timeout, lambda: self._closed, self._ends,
+                          self._whole.gone)  # fmt: skip
             names = [f"rank {end}" for end in self._ends]
             self._comm = self._whole.part(self._ends, board, self.name, math.inf, ARENA, names)
             sender, receiver = self._ends

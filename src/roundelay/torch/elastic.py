@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch.distributed as dist
 
 from ..communicator import Communicator
-from ..errors import RoundelayError
+from ..errors import ExchangeError, RoundelayError
 from ..run.environment import parse_address
 from . import NAME
 
@@ -37,14 +38,36 @@ def shrink(timeout: float = 30.0) -> Any:
             f"the default process group is {type(whole).__name__}; expected one of the backend "
             f'{NAME}: init_process_group("{NAME}")'
         )
-    patience = whole._options.timeout
-    comm = whole.comm.shrink(timeout)
+    deadline = time.monotonic() + 2 * timeout
+    comm, store = whole.comm, None
+    while store is None:
+        comm = comm.shrink(timeout)
+        whole.comm = comm  # from which the next call goes on, should this one fail
+        try:
+            store = _store(comm, timedelta(seconds=timeout))
+        except (ExchangeError, dist.DistError):  # one that had come has gone since
+            if time.monotonic() > deadline:
+                raise
+    patience = whole.timeout
+    whole.comm = cast(Any, _Kept(comm))
     dist.destroy_process_group()
-    store = _store(comm, timedelta(seconds=timeout))
     dist.init_process_group(
         NAME, store=store, rank=comm.rank, world_size=comm.ranks, timeout=patience, pg_options=comm
     )
     return dist.group.WORLD
+
+
+class _Kept:
+    """A communicator that outlives the process group that is destroyed."""
+
+    def __init__(self, comm: Communicator) -> None:
+        self._comm = comm
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._comm, name)
+
+    def close(self) -> None:
+        """Not yet."""
 
 
 def _store(comm: Communicator, wait: timedelta) -> dist.Store:

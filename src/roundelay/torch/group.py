@@ -235,4 +235,9 @@ def _communicator(
             return world(options.store, rank, ranks, seconds)
         parent = whole.comm, options.global_ranks_in_group
     comm, members = parent
-    return comm.part(members, Board(options.store, rank, ranks, seconds), name, seconds)
+
+    def gone() -> list[int]:
+        return [r for r, member in enumerate(members) if member in comm.gone()]
+
+    board = Board(options.store, rank, ranks, seconds, gone=gone)
+    return comm.part(members, board, name, seconds)

@@ -35,6 +35,7 @@ class Board:
     def __init__(
         self, store: Any, rank: int, ranks: int, timeout: float,
         stopped: Callable[[], bool] = lambda: False, names: Sequence[int] | None = None,
+        gone: Callable[[], Sequence[int]] = tuple,
     ) -> None:  # fmt: skip
         """Among `ranks` ranks.
 
@@ -45,10 +46,11 @@ class Board:
             timeout: seconds to wait for the others.
             stopped: asked again and again while it waits, whether to give up.
             names: of the ranks, for messages; without it, 0 and so on.
+            gone: asked again and again, which of `names` have gone.
         """
         self._store, self._rank, self._ranks = store, rank, ranks
         self._names = names or range(ranks)
-        self._timeout, self._stopped, self._turn = timeout, stopped, 0
+        self._timeout, self._stopped, self._gone, self._turn = timeout, stopped, gone, 0
         # A store may outlive a group, and a later group of the same name must not read old keys.
         self._round = store.add(f"rounds of {rank}", 1)
 
@@ -76,6 +78,13 @@ class Board:
         while not self._check(keys):
             if self._stopped():
                 raise RoundelayError("the process group was destroyed while ranks were to meet")
+            gone = self._gone()
+            for name, key in zip(self._names, keys, strict=True):
+                if name in gone and not self._check([key]):
+                    raise PeerLost(
+                        f"rank {name} has gone, and was to meet the others; expected all "
+                        f"{self._ranks}. Its own output may say why", name
+                    )  # fmt: skip
             if time.monotonic() > deadline:
                 late = [r for r, key in zip(self._names, keys, strict=True)
                         if not self._check([key])]  # fmt: skip
