@@ -82,9 +82,13 @@ def test_who_does_not_come(program, tmp_path):
     go(program, 3, tmp_path, "torch_mistakes")
 
 
-@pytest.mark.parametrize("program", ["last_words", "differing", "lost"])
-def test_ends(program, tmp_path):
-    go(program, 3, tmp_path)
+@pytest.mark.parametrize(
+    ("program", "ranks"),
+    [("last_words", 3), ("differing", 3), ("lost", 3), ("meeting_the_dead", 3),
+     ("shrinking_twice", 4)],
+)  # fmt: skip
+def test_ends(program, ranks, tmp_path):
+    go(program, ranks, tmp_path)
 
 
 def test_mistakes(tmp_path):

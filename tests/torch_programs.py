@@ -704,6 +704,43 @@ def lost(rank, ranks, folder):
     os._exit(0)
 
 
+def meeting_the_dead(rank, ranks, folder):
+    """Who has gone is not waited for, where a group or a first message needs it."""
+    start(rank, ranks, folder)
+    dist.all_reduce(torch.ones(2))
+    if rank == 2:
+        os._exit(0)
+    time.sleep(0.3)
+    begun = time.monotonic()
+    if rank == 0:
+        text = refused(lambda: dist.new_group([0, 1, 2]), rl.PeerLost)
+    else:
+        text = refused(lambda: dist.recv(torch.ones(1), 2), rl.PeerLost)
+    assert "rank 2 has gone" in text
+    assert time.monotonic() - begun < 5
+    os._exit(0)
+
+
+def shrinking_twice(rank, ranks, folder):
+    """Rank 0 dies in the middle of the shrink after rank 2's death; the other two go on."""
+    from roundelay.torch import elastic
+
+    start(rank, ranks, folder)
+    dist.all_reduce(torch.ones(2))
+    if rank == 2:
+        os._exit(0)
+    if rank == 0:
+        elastic._store = lambda *_: os._exit(0)
+    refused(lambda: dist.all_reduce(torch.ones(2)), rl.PeerLost)
+    roundelay.torch.shrink()
+    x = torch.ones(2)
+    dist.all_reduce(x)
+    assert x.tolist() == [2.0, 2.0]
+    assert dist.get_rank() == (0 if rank == 1 else 1)
+    dist.destroy_process_group()
+    os._exit(0)
+
+
 def two_threads(rank, ranks, folder):
     """Two threads at once are told to take turns, or take a group each."""
     import threading
