@@ -17,8 +17,7 @@ from ...rounds import REDUCE, Round
 from ...schedule import Schedule
 from ...show import Move, words
 from ...show.sentences import what_happens
-from ...units import parse_params
-from .parameters import Reader, size, whole
+from .parameters import Reader, of_schedule, whole
 from .player import Said, card_of, said
 
 Ints = npt.NDArray[np.int64]
@@ -36,13 +35,8 @@ SPOKEN: Final = 100_000
 ROWS: Final = 200
 """Moves of one rank in one step that are listed."""
 READERS: Final[Mapping[str, Reader]] = MappingProxyType(
-    {
-        "collective": str,
-        "algorithm": str,
-        "n": whole("n", 2, MOST),
-        "params": parse_params,
-        "root": whole("root", 0, MOST - 1),
-        "size": size,
+    of_schedule(MOST)
+    | {
         "step": whole("step", 0, 10**9),
         "rank": whole("rank", 0, MOST - 1),
     }

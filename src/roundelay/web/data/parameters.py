@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ...errors import RoundelayError
-from ...units import format_size, parse_size
+from ...units import format_size, parse_params, parse_size
 
 Reader = Callable[[str], Any]
 
@@ -27,6 +27,18 @@ def whole(name: str, low: int, high: int) -> Reader:
         return int(text)
 
     return read
+
+
+def of_schedule(most: int) -> dict[str, Reader]:
+    """The parameters that say which schedule, over at most so many ranks, and of how many bytes."""
+    return {
+        "collective": str,
+        "algorithm": str,
+        "n": whole("n", 2, most),
+        "params": parse_params,
+        "root": whole("root", 0, most - 1),
+        "size": size,
+    }
 
 
 def size(text: str) -> int:

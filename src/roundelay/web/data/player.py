@@ -19,21 +19,15 @@ from ...schedule import Schedule, ScheduleError
 from ...show import Frame, words
 from ...show.frames import walk
 from ...simulate import Clock, step_ends
-from ...units import parse_params
 from .breaking import read_drop, verdict, without
-from .parameters import Reader, size, whole
+from .parameters import Reader, of_schedule, whole
 from .places import places
 
 MOST: Final = 64
 """Ranks up to which every card is shown."""
 READERS: Final[Mapping[str, Reader]] = MappingProxyType(
-    {
-        "collective": str,
-        "algorithm": str,
-        "n": whole("n", 2, MOST),
-        "params": parse_params,
-        "root": whole("root", 0, MOST - 1),
-        "size": size,
+    of_schedule(MOST)
+    | {
         "cluster": str,
         "drop": read_drop,
     }
