@@ -192,10 +192,10 @@ class PythonEndpoint {
             count);
     }
 
-    // The last calls, oldest first: number, elements, plan, root, collective, type, operation,
-    // and when they began and ended, in ns of CLOCK_MONOTONIC; 0 while under way.
     bool failed() const { return endpoint_.failed(); }
 
+    // The last calls, oldest first: number, elements, plan, root, collective, type, operation,
+    // and when they began and ended, in ns of CLOCK_MONOTONIC; 0 while under way.
     nb::list last_calls() const {
         const Ticks clock;
         nb::list found;

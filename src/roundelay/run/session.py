@@ -162,8 +162,7 @@ class Session:
         with self._turn():
             if self._connector:
                 self._connector.close()
-            if self._answering:
-                self._answering.close()
+            self._stop_watching()
             self._room.close()
             self._loop.close()
             self._links.close()
@@ -173,6 +172,8 @@ class Session:
         self._links.forget()
         if self._door:
             self._door.close()
+        if self._answering:
+            self._answering.close()
 
     def _stop_watching(self) -> None:
         if self._watch and self._answering:
