@@ -252,6 +252,21 @@ def kept_waiting(comm, seconds):
     return comm
 
 
+def outlived(comm):
+    """Rank 0 is killed, and a child that it has forked lives on."""
+    comm.barrier()
+    if comm.rank == 0:
+        if os.fork() == 0:
+            os.close(1)  # what the test reads
+            os.close(2)
+            time.sleep(8)
+            os._exit(0)
+        os.kill(os.getpid(), signal.SIGKILL)
+    print("ready", flush=True)
+    time.sleep(5)
+    return comm
+
+
 def aborted(comm):
     """Another thread ends a call that would wait for ever."""
     comm.all_reduce(np.ones(3))

@@ -159,6 +159,20 @@ def test_status_of_a_job_from_outside():
     assert ask(name)[0] == 2  # it has ended, and left nothing
 
 
+def test_a_forked_child_does_not_answer_for_its_parent():
+    name = f"outlived {os.getpid()}"
+    processes = start("outlived", 2, environ={"ROUNDELAY_NAME": name}, **PROGRAMS)
+    try:
+        assert processes[1].stdout.readline() == "ready\n"
+        processes[0].wait(20)
+        [names] = [
+            names for job, names in status.running().items() if job == name.replace(" ", "_")
+        ]
+        assert [n.split("/")[-2] for n in names] == ["1"]
+    finally:
+        finish(processes)
+
+
 def test_a_job_of_one_is_not_watched():
     with rl.init(), pytest.raises(rl.RoundelayError, match="no job"):
         status.status_of("of nobody")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch.distributed as dist
@@ -48,26 +48,13 @@ def shrink(timeout: float = 30.0) -> Any:
         except (ExchangeError, dist.DistError):  # one that had come has gone since
             if time.monotonic() > deadline:
                 raise
-    patience = whole.timeout
-    whole.comm = cast(Any, _Kept(comm))
+    whole.release()
     dist.destroy_process_group()
     dist.init_process_group(
-        NAME, store=store, rank=comm.rank, world_size=comm.ranks, timeout=patience, pg_options=comm
-    )
+        NAME, store=store, rank=comm.rank, world_size=comm.ranks, timeout=whole.timeout,
+        pg_options=comm,
+    )  # fmt: skip
     return dist.group.WORLD
-
-
-class _Kept:
-    """A communicator that outlives the process group that is destroyed."""
-
-    def __init__(self, comm: Communicator) -> None:
-        self._comm = comm
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._comm, name)
-
-    def close(self) -> None:
-        """Not yet."""
 
 
 def _store(comm: Communicator, wait: timedelta) -> dist.Store:

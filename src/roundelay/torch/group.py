@@ -195,14 +195,17 @@ class ProcessGroup(Collectives, dist.ProcessGroup):
 
     def shutdown(self) -> None:
         """Says farewell to the other ranks. Others that still wait for this one get an error."""
+        if not isinstance(self.comm, _Gone):
+            self.release().close()
+
+    def release(self) -> Communicator:
+        """Ends, but for the communicator, which is given back."""
         # torch may keep this object until the process ends; what is native must go before.
         post, comm = self._post, self.comm
-        if isinstance(comm, _Gone):
-            return
         self.comm = self._post = cast(Any, _Gone())
         atexit.unregister(self.shutdown)
         post.close()
-        comm.close()
+        return comm
 
     def abort(self) -> None:
         """Ends calls under way, in this thread's background and in others, and shuts down."""
