@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
+from ..errors import RoundelayError
 from ..units import format_size
 from ..web.page import page
+from ..web.runs import open_runs, run_name
 from ..web.states import VIEWS, asked, state_text
 from .base import Command, say
 from .output import emit
@@ -21,7 +23,7 @@ from .output import emit
 )
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.html")
 @click.option("--view", type=click.Choice(VIEWS), default="player", metavar="VIEW",
-              help="player, bucket, roads or stack (default player)")  # fmt: skip
+              help="player, bucket, roads, run or stack (default player)")  # fmt: skip
 @click.option("--collective", default="all_reduce", help="default all_reduce")
 @click.option("--algorithm", default="ring", help="default ring")
 @click.option("--against", default="", help="a second algorithm, beside the first")
@@ -32,12 +34,23 @@ from .output import emit
 @click.option("--size", default="1M", help="bytes of the collective (default 1M)")
 @click.option("--cluster", default="", help="a machine with a number of nodes, such as dgx-h100:2, "
               "to time it on")  # fmt: skip
-def command(file: Path, view: str, as_json: str | None, **given: str) -> None:
+@click.option("--trace", "traces", multiple=True, type=click.Path(exists=True, path_type=Path),
+              metavar="FILE", help="for the view run: a trace of a real run, or a folder that "
+              "ROUNDELAY_TRACE has filled; a second one stands beside the first")  # fmt: skip
+def command(
+    file: Path, view: str, traces: tuple[Path, ...], as_json: str | None, **given: str
+) -> None:
     """Write the page."""
+    if traces and view != "run":
+        raise RoundelayError(f"--trace with --view {view}; expected --view run")
+    if len(traces) > 2:
+        raise RoundelayError(f"{len(traces)} times --trace; expected at most two in one file")
     if given["cluster"]:
         given["clock"] = "seconds"
     state = given if view == "player" else {}
-    text = page(asked(view, state), state_text(view, state))
+    if view == "run":
+        state = dict(zip(("run", "against"), map(run_name, traces), strict=False))
+    text = page(asked(view, state), state_text(view, state), open_runs(traces))
     file.write_text(text, "utf-8")
     size = len(text.encode())
     found = {"file": str(file), "bytes": size}

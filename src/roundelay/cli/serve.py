@@ -5,11 +5,14 @@ from __future__ import annotations
 import socket
 import webbrowser
 from contextlib import suppress
+from pathlib import Path
 from threading import Timer
 
 import click
 
+from ..web.runs import open_runs, run_name
 from ..web.server import make_app
+from ..web.states import state_text
 from .base import Command, say
 from .output import emit
 
@@ -24,15 +27,23 @@ from .output import emit
               help="where to listen (default 127.0.0.1: this machine only)")  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=8765,
               help="on which port (default 8765; 0: any that is free)")  # fmt: skip
+@click.option("--trace", "traces", multiple=True, type=click.Path(exists=True, path_type=Path),
+              metavar="FILE", help="a trace of a real run to be seen, or a folder that "
+              "ROUNDELAY_TRACE has filled; may be given several times")  # fmt: skip
 @click.option("--open/--no-open", "opens", default=True, help="open the browser, or don't")
-def command(host: str, port: int, opens: bool, as_json: str | None) -> None:
+def command(
+    host: str, port: int, traces: tuple[Path, ...], opens: bool, as_json: str | None
+) -> None:
     """Serve."""
-    app = make_app((host, "127.0.0.1", "localhost", "[::1]") if not _any(host) else ("*",))
+    hosts = (host, "127.0.0.1", "localhost", "[::1]") if not _any(host) else ("*",)
+    app = make_app(hosts, open_runs(traces))
     import uvicorn
 
     with _listening(host, port) as listener:
         shown = "127.0.0.1" if _any(host) else f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{listener.getsockname()[1]}/"
+        if traces:
+            url += f"#{state_text('run', {'run': run_name(traces[0])})}"
         emit({"url": url}, as_json, lambda: say("the page is at {url} (Ctrl-C ends it)", url=url))
         if opens:
             opening = Timer(0.5, webbrowser.open, (url,))

@@ -16,6 +16,7 @@ from typing import Final
 
 from ..errors import RoundelayError
 from .data import answer
+from .runs import Runs
 from .server import static
 from .states import Asked
 
@@ -25,18 +26,19 @@ _EXPORT: Final = re.compile(r"^export (?=(?:async )?function|const|class)", re.M
 _TOP: Final = re.compile(r"^(?:async )?(?:function\*?|const|let|class) +(\w+|\{[^}]*\})", re.M)
 
 
-def page(asked: Iterable[Asked], state: str = "") -> str:
+def page(asked: Iterable[Asked], state: str = "", known: Runs | None = None) -> str:
     """The page with some views' data inside.
 
     Args:
         asked: what to put in.
         state: the state it opens in, as in its address after the ``#``.
+        known: the real runs that may be asked for; see `open_runs`.
 
     Raises:
         RoundelayError: no such view, or a parameter that is none.
     """
     script, style = bundle(), _text("style.css")
-    data = {key(name, given): json.loads(answer(name, given)) for name, given in asked}
+    data = {key(name, given): json.loads(answer(name, given, known)) for name, given in asked}
     inside = json.dumps({"state": state, "data": data}, ensure_ascii=False, separators=(",", ":"))
     inside = inside.replace("<", "\\u003c")
     policy = (

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import RoundelayError
 from .data import answer
+from .runs import Runs
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -31,6 +32,8 @@ HEADERS: Final = {
 }
 QUERY_LIMIT: Final = 2000
 """Bytes of a request's parameters."""
+PACKED_LIMIT: Final = 2**22
+"""Bytes up to which an answer is compressed; above, that takes longer than it saves."""
 AT_ONCE: Final = 2
 """Answers worked out at one time, so that many requests don't add up their memory."""
 TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}
@@ -53,11 +56,14 @@ def need_web() -> None:
     del starlette, uvicorn
 
 
-def make_app(hosts: Sequence[str] = ("127.0.0.1", "localhost", "[::1]")) -> Starlette:
+def make_app(
+    hosts: Sequence[str] = ("127.0.0.1", "localhost", "[::1]"), known: Runs | None = None
+) -> Starlette:
     """The application: ``/``, ``/static/...`` and ``/api/VIEW?...``.
 
     Args:
         hosts: names under which it may be asked, so that no other site's name leads to it.
+        known: the real runs that can be seen; see `open_runs`.
 
     Raises:
         RoundelayError: the packages of the extra `web` are missing.
@@ -82,6 +88,7 @@ def make_app(hosts: Sequence[str] = ("127.0.0.1", "localhost", "[::1]")) -> Star
         exception_handlers={HTTPException: _refused, Exception: _defect},
     )
     app.router.redirect_slashes = False
+    app.state.known = known
     app.state.turns = BoundedSemaphore(AT_ONCE)
     return app
 
@@ -150,10 +157,13 @@ def _api(request: Request) -> Response:
         return _error(400, f"{', '.join(twice)!r:.80}: given more than once; expected once")
     try:
         with request.app.state.turns:
-            found = answer(request.path_params["view"], dict(request.query_params))
+            asked, given = request.path_params["view"], dict(request.query_params)
+            found = answer(asked, given, request.app.state.known)
     except RoundelayError as error:
         return _error(400, str(error))
     headers = {"Cache-Control": "no-store"}
+    if len(found) > PACKED_LIMIT:
+        headers["Content-Encoding"] = "identity"  # and so it is sent as it is
     return Response(found, media_type="application/json", headers=headers)
 
 

@@ -25,6 +25,14 @@ def _player(state: Mapping[str, str]) -> Iterator[Asked]:
         yield "player", rest | {"algorithm": other}
 
 
+def _run(state: Mapping[str, str]) -> Iterator[Asked]:
+    """As `views/run.js` asks."""
+    yield "runs", {}
+    for key in ("run", "against"):
+        if name := state.get(key) or ("even" if key == "run" else ""):
+            yield "run", {"name": name}
+
+
 def _always(*needs: str) -> Callable[[Mapping[str, str]], Iterator[Asked]]:
     """Of a view whose data are the same in all its states."""
     return lambda _: ((name, {}) for name in needs)
@@ -35,6 +43,7 @@ _NEEDS: Final = {
     "bucket": _always(),
     "roads": _always("roads"),
     "stack": _always("stack"),
+    "run": _run,
 }
 VIEWS: Final = tuple(_NEEDS)
 """The views that can be put into a file."""

@@ -10,7 +10,8 @@ import msgspec
 
 from ...collectives import UnknownName
 from ...errors import RoundelayError
-from . import bucket, catalogue, grouped, player, roads, stack
+from ..runs import Runs, examples
+from . import bucket, catalogue, grouped, live, player, roads, run, stack
 from .parameters import Reader
 
 TEXT_LIMIT: Final = 200
@@ -18,10 +19,17 @@ TEXT_LIMIT: Final = 200
 
 
 class Question(NamedTuple):
-    """What can be asked: the function that answers, and how its parameters are read from text."""
+    """What can be asked.
+
+    Attributes:
+        answer: the function that answers.
+        readers: how its parameters are read from text.
+        of_runs: whether it is given the runs that are known, before its parameters.
+    """
 
     answer: Callable[..., Any]
     readers: Mapping[str, Reader]
+    of_runs: bool = False
 
 
 QUESTIONS: Final[Mapping[str, Question]] = MappingProxyType(
@@ -32,16 +40,20 @@ QUESTIONS: Final[Mapping[str, Question]] = MappingProxyType(
         "bucket": Question(bucket.bucket, bucket.READERS),
         "roads": Question(roads.roads, {}),
         "stack": Question(stack.stack, {}),
+        "runs": Question(run.runs, {}, of_runs=True),
+        "run": Question(run.run, {"name": str}, of_runs=True),
+        "live": Question(live.live, {"job": str}),
     }
 )
 
 
-def answer(name: str, given: Mapping[str, str]) -> bytes:
+def answer(name: str, given: Mapping[str, str], known: Runs | None = None) -> bytes:
     """The data of a view as JSON.
 
     Args:
         name: of the view.
         given: the parameters as text; those that are left out have defaults.
+        known: the real runs that may be asked for; those that come with the page otherwise.
 
     Raises:
         UnknownName: no such view, or no such parameter.
@@ -59,4 +71,5 @@ def answer(name: str, given: Mapping[str, str]) -> bytes:
                 f"{key} has {len(text):,} characters; expected at most {TEXT_LIMIT}"
             )
         read[key] = question.readers[key](text)
-    return msgspec.json.encode(question.answer(**read))
+    first = [known or examples()] if question.of_runs else []
+    return msgspec.json.encode(question.answer(*first, **read))
