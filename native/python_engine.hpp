@@ -6,5 +6,6 @@
 namespace roundelay {
 
 void bind_engine(nanobind::module_& module);
+void bind_endpoint(nanobind::module_& module);  // with bind_engine
 
 }  // namespace roundelay
