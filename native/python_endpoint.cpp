@@ -1,6 +1,7 @@
 // A participant's endpoint for Python: calls, by the long way or as one made before, and its past.
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 #include <pthread.h>
 #include <unistd.h>
