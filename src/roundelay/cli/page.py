@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
+from ..clusters import ENDINGS
 from ..units import format_size
+from ..web.data.clusters import give
 from ..web.page import page
-from ..web.states import VIEWS, asked, state_text
+from ..web.states import TIMED, VIEWS, asked, state_text
 from .base import Command, say
 from .output import emit
 
@@ -20,25 +22,37 @@ from .output import emit
     "a server and loads nothing from elsewhere.",
 )
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.html")
-@click.option("--view", type=click.Choice(VIEWS), default="player", metavar="VIEW",
-              help="player, bucket, roads or stack (default player)")  # fmt: skip
+@click.option("--view", type=click.Choice(VIEWS), default="player", metavar="|".join(VIEWS),
+              help="which view (default player)")  # fmt: skip
 @click.option("--collective", default="all_reduce", help="default all_reduce")
 @click.option("--algorithm", default="ring", help="default ring")
 @click.option("--against", default="", help="a second algorithm, beside the first")
-@click.option("-n", "n", default="8", help="number of ranks, 2 to 64 (default 8)")
+@click.option(
+    "-n", "n", default="", help="number of ranks (default 8; on a cluster, all its cards)"
+)
 @click.option(
     "-p", "params", default="", help="the algorithm's parameters, such as group=8,inner=ring"
 )
-@click.option("--size", default="1M", help="bytes of the collective (default 1M)")
+@click.option("--size", default="",
+              help="bytes of the collective (default 1M; 256M of the view cluster)")  # fmt: skip
 @click.option("--cluster", default="", help="a machine with a number of nodes, such as dgx-h100:2, "
-              "to time it on")  # fmt: skip
+              "or a cluster file, to time it on")  # fmt: skip
 def command(file: Path, view: str, as_json: str | None, **given: str) -> None:
     """Write the page."""
-    if given["cluster"]:
-        given["clock"] = "seconds"
-    state = given if view == "player" else {}
+    if (path := Path(given["cluster"])).suffix in ENDINGS:
+        given["cluster"] = give(path)
+    state = _state(view, {key: value for key, value in given.items() if value})
     text = page(asked(view, state), state_text(view, state))
     file.write_text(text, "utf-8")
     size = len(text.encode())
     found = {"file": str(file), "bytes": size}
     emit(found, as_json, lambda: say("{file}: {size}", file=file, size=format_size(size)))
+
+
+def _state(view: str, given: dict[str, str]) -> dict[str, str]:
+    """What of the options belongs to a view's state."""
+    if view == "player":
+        clock = {"clock": "seconds"} if "cluster" in given else {}
+        return {"n": "8", "size": "1M"} | given | clock
+    keys = TIMED if view in ("cluster", "curves") else ()
+    return {key: value for key, value in given.items() if key in keys}

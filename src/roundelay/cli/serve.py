@@ -5,10 +5,12 @@ from __future__ import annotations
 import socket
 import webbrowser
 from contextlib import suppress
+from pathlib import Path
 from threading import Timer
 
 import click
 
+from ..web.data.clusters import give
 from ..web.server import make_app
 from .base import Command, say
 from .output import emit
@@ -18,15 +20,22 @@ from .output import emit
     cls=Command,
     short_help="serve the page: watch the cards exchange",
     help="Serve the page on this machine and open it in the browser: the player of every "
-    "algorithm, card by card. Ctrl-C ends it.",
+    "algorithm, card by card; links, curves and more. Ctrl-C ends it.",
 )
 @click.option("--host", default="127.0.0.1",
               help="where to listen (default 127.0.0.1: this machine only)")  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=8765,
               help="on which port (default 8765; 0: any that is free)")  # fmt: skip
+@click.option("--cluster", "files", multiple=True, type=click.Path(dir_okay=False, path_type=Path),
+              metavar="FILE", help="a cluster file that may be chosen by its name; repeat it for "
+              "more")  # fmt: skip
 @click.option("--open/--no-open", "opens", default=True, help="open the browser, or don't")
-def command(host: str, port: int, opens: bool, as_json: str | None) -> None:
+def command(
+    host: str, port: int, files: tuple[Path, ...], opens: bool, as_json: str | None
+) -> None:
     """Serve."""
+    for file in files:
+        give(file)
     app = make_app((host, "127.0.0.1", "localhost", "[::1]") if not _any(host) else ("*",))
     import uvicorn
 

@@ -9,12 +9,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ...collectives import UnknownName
-from ...errors import RoundelayError
-from . import bucket, catalogue, grouped, player, roads, stack
-from .parameters import Reader
-
-TEXT_LIMIT: Final = 200
-"""Characters of a parameter."""
+from . import bucket, catalogue, cluster, crossing, grouped, player, roads, stack
+from .parameters import Reader, read
 
 
 class Question(NamedTuple):
@@ -31,6 +27,8 @@ QUESTIONS: Final[Mapping[str, Question]] = MappingProxyType(
         "grouped": Question(grouped.grouped, grouped.READERS),
         "bucket": Question(bucket.bucket, bucket.READERS),
         "roads": Question(roads.roads, {}),
+        "cluster": Question(cluster.cluster, cluster.READERS),
+        "crossing": Question(crossing.crossing, crossing.READERS),
         "stack": Question(stack.stack, {}),
     }
 )
@@ -50,13 +48,4 @@ def answer(name: str, given: Mapping[str, str]) -> bytes:
     if name not in QUESTIONS:
         raise UnknownName("view", name, QUESTIONS)
     question = QUESTIONS[name]
-    read = {}
-    for key, text in given.items():
-        if key not in question.readers:
-            raise UnknownName(f"parameter of {name}", key, question.readers or ["none"])
-        if len(text) > TEXT_LIMIT:
-            raise RoundelayError(
-                f"{key} has {len(text):,} characters; expected at most {TEXT_LIMIT}"
-            )
-        read[key] = question.readers[key](text)
-    return msgspec.json.encode(question.answer(**read))
+    return msgspec.json.encode(question.answer(**read(name, question.readers, given)))

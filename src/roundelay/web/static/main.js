@@ -4,6 +4,7 @@ import {inside} from "./fetch.js";
 import {pickLanguage, teller} from "./i18n.js";
 import {readState, remember, remembered, stateText, writeState} from "./state.js";
 import {bucketView} from "./views/bucket.js";
+import {clusterView} from "./views/cluster.js";
 import {playerView} from "./views/player.js";
 import {roadsView} from "./views/roads.js";
 import {stackView} from "./views/stack.js";
@@ -27,7 +28,7 @@ import {stackView} from "./views/stack.js";
  *   mount: (root: HTMLElement, context: Context) => () => void}} View alone: needs no data */
 
 /** @type {View[]} */
-const everyView = [playerView, bucketView, roadsView, stackView];
+const everyView = [playerView, bucketView, roadsView, clusterView, stackView];
 /** One file has those whose data it holds. */
 const views = everyView.filter(({name, alone}) => !inside || alone ||
   Object.keys(inside.data).some((key) => key.split("&")[0] === name));
@@ -37,6 +38,7 @@ const HINTS = /** @type {Record<string, string[]>} */ ({
   player: ["hintPlay", "hintPoint", "hintCompare"],
   bucket: ["hintStep", "hintSlow", "hintMany"],
   roads: ["hintWide", "hintSheet", "hintCores"],
+  cluster: ["hintBusy", "hintLink", "hintBox"],
   stack: ["hintDown", "hintMarks", "hintMeans"],
 });
 

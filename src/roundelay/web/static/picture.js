@@ -20,6 +20,8 @@ export class Picture {
     this.high = high;
     this.draw = draw;
     this.width = 0;
+    /** Called with the width when it has been drawn. @type {(width: number) => void} */
+    this.drawn = () => {};
     this.root = el("div", {class: "picture"});
     this.seen = new ResizeObserver(([entry]) => {
       const wide = Math.floor(entry.contentRect.width);
@@ -37,6 +39,7 @@ export class Picture {
     const text = this.svg().svg;
     const made = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
     this.root.replaceChildren(document.adoptNode(made));
+    this.drawn(this.width);
   }
 
   /**
