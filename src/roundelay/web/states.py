@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from ..collectives import UnknownName
 from .data.around import around
+from .data.curves import curves
 
 Asked = tuple[str, dict[str, str]]
 """The name of a view's data, and its parameters as text."""
@@ -40,6 +41,17 @@ def _cluster(state: Mapping[str, str]) -> Iterator[Asked]:
         yield ("crossing" if "link" in more else "cluster"), given | more
 
 
+def _curves(state: Mapping[str, str]) -> Iterator[Asked]:
+    """As `views/curves.js` asks: the algorithms' times on every number of nodes."""
+    start = {"collective": "all_reduce", "cluster": "dgx-h100"}
+    given = start | {key: state[key] for key in start if state.get(key)}
+    given["cluster"] = given["cluster"].partition(":")[0]
+    yield "catalogue", {}
+    yield "charts", {}
+    for count in curves(**given, nodes=None).offered:
+        yield "curves", given | {"nodes": str(count)}
+
+
 def _always(*needs: str) -> Callable[[Mapping[str, str]], Iterator[Asked]]:
     """Of a view whose data are the same in all its states."""
     return lambda _: ((name, {}) for name in needs)
@@ -50,6 +62,7 @@ _NEEDS: Final = {
     "bucket": _always(),
     "roads": _always("roads"),
     "cluster": _cluster,
+    "curves": _curves,
     "stack": _always("stack"),
 }
 VIEWS: Final = tuple(_NEEDS)

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ...collectives import UnknownName
-from . import bucket, catalogue, cluster, crossing, grouped, player, roads, stack
+from ..charts import charts
+from . import bucket, catalogue, cluster, crossing, curves, grouped, player, roads, stack
 from .parameters import Reader, read
 
 
@@ -29,6 +30,8 @@ QUESTIONS: Final[Mapping[str, Question]] = MappingProxyType(
         "roads": Question(roads.roads, {}),
         "cluster": Question(cluster.cluster, cluster.READERS),
         "crossing": Question(crossing.crossing, crossing.READERS),
+        "curves": Question(curves.curves, curves.READERS),
+        "charts": Question(charts, {}),
         "stack": Question(stack.stack, {}),
     }
 )

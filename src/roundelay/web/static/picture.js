@@ -4,6 +4,7 @@ import {savePng, saveSvg} from "./export.js";
 import {svgPen} from "./pen.js";
 
 /** @typedef {import("./main.js").Context} Context */
+/** @typedef {{svg: string, width: number, height: number}} Made */
 
 /** A picture in SVG that is drawn anew for its width and for its colours. */
 export class Picture {
@@ -65,14 +66,14 @@ export class Picture {
  * Buttons that save a picture.
  * @param {import("./i18n.js").Tell} t
  * @param {string} name of the file
- * @param {() => {svg: string, width: number, height: number}} made
+ * @param {() => Made | Promise<Made>} made
  * @returns {HTMLElement}
  */
 export function saveButtons(t, name, made) {
   return el("div", {class: "actions"},
-    button("SVG", () => saveSvg(name, made().svg), {"aria-label": t("saveAs", {kind: "SVG"})}),
-    button("PNG", () => {
-      const {svg, width, height} = made();
+    button("SVG", async () => saveSvg(name, (await made()).svg), {"aria-label": t("saveAs", {kind: "SVG"})}),
+    button("PNG", async () => {
+      const {svg, width, height} = await made();
       savePng(name, svg, width, height);
     }, {"aria-label": t("saveAs", {kind: "PNG"})}));
 }

@@ -316,4 +316,43 @@ export const en = {
   crossingTable: "Moves over {link}",
   crossingStep: "Step",
   crossingPieces: "Pieces",
+
+  view_curves: "Curves",
+  hintQuickest: "The sentence says which algorithm is the quickest, and from where on.",
+  hintSliders: "Move the sliders: dear steps favour few of them, narrow links favour few bytes.",
+  hintDrop: "Drop the output of nccl-tests or roundelay bench to see it beside the model.",
+  noCharts: "The charts need the package plotly. Run pip install 'roundelay[web]' where the page " +
+    "is served, and start it again.",
+  curvesX: "Against",
+  curvesLatency: "Each step takes",
+  curvesBandwidth: "Links are as wide",
+  curvesLines: "Algorithms",
+  curves_time: "Time, us",
+  curves_busbw: "busbw, GB/s",
+  curvesCrossing: "crossover",
+  curvesOvertakes: "{to} overtakes {from} at {x}",
+  curvesFirst: "The quickest is {algorithm} at first",
+  curvesThen: "; from {x} on {algorithm}",
+  curvesStop: ".",
+  curvesAtNodes: "{k} nodes",
+  curvesNothing: "No algorithm is shown.",
+  curvesPick: "Open measurements …",
+  curvesDrop: "or drop them here: text of nccl-tests, JSON of roundelay bench. They don't leave " +
+    "this page.",
+  curvesForget: "Forget them",
+  curvesTaken: "{file}: {k} points.",
+  measuredNone: "{file}: no line with a size, a time and its bandwidth was found; expected a table " +
+    "of nccl-tests, or the JSON of roundelay bench.",
+  measuredOther: "{file}: measured another collective than {collective}; choose that one above.",
+  measuredLarge: "{file}: more than 20 MB; expected less.",
+  curvesModel: "Times are the model's, for each algorithm with the protocol and parameters that are " +
+    "quickest; all cards take part. With other latencies and bandwidths the cutting into slices " +
+    "stays as it is. Crossovers lie on straight lines between the points.",
+  curvesCrossings: "Crossover points",
+  curvesWhere: "Where",
+  curvesFrom: "Quickest before",
+  curvesTo: "Quickest after",
+  curvesMeasured: "Measured, beside the quickest of the model",
+  curvesFile: "File",
+  curvesPredicted: "Predicted, us",
 };
