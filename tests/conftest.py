@@ -53,7 +53,7 @@ collect_ignore += [] if TORCH else ["test_torch.py"]
 WEB = all(find_spec(name) for name in ("starlette", "uvicorn"))
 BROWSER = WEB and find_spec("playwright") and shutil.which("chromium")
 collect_ignore += [] if WEB else ["test_web_server.py"]
-collect_ignore += [] if BROWSER else ["test_page.py", "test_run_page.py", "test_views_page.py"]
+collect_ignore_glob = [] if BROWSER else ["test_page.py", "test_*_page.py"]
 
 
 def _left_out() -> list[str]:
@@ -68,8 +68,8 @@ def _left_out() -> list[str]:
         found.append("test_web_server.py: left out, as the extra `web` is not installed")
     if not BROWSER:
         found.append(
-            "test_page.py, test_run_page.py, test_views_page.py: left out; they need the extras "
-            "`web` and `page-test`, and chromium"
+            "test_page.py, test_*_page.py: left out; they need the extras `web` and "
+            "`page-test`, and chromium"
         )
     if NO_HOSTS:
         found.append(f"test_hosts.py: left out: {NO_HOSTS}")

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import click
 
+from ..clusters import ENDINGS
 from ..errors import RoundelayError
 from ..units import format_size
+from ..web.data.clusters import give
 from ..web.page import page
 from ..web.runs import open_runs, run_name
-from ..web.states import VIEWS, asked, state_text
+from ..web.states import TIMED, VIEWS, asked, state_text
 from .base import Command, say
 from .output import emit
 
@@ -22,18 +24,21 @@ from .output import emit
     "a server and loads nothing from elsewhere.",
 )
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.html")
-@click.option("--view", type=click.Choice(VIEWS), default="player", metavar="VIEW",
-              help="player, bucket, roads, run or stack (default player)")  # fmt: skip
+@click.option("--view", type=click.Choice(VIEWS), default="player", metavar="|".join(VIEWS),
+              help="which view (default player)")  # fmt: skip
 @click.option("--collective", default="all_reduce", help="default all_reduce")
 @click.option("--algorithm", default="ring", help="default ring")
 @click.option("--against", default="", help="a second algorithm, beside the first")
-@click.option("-n", "n", default="8", help="number of ranks, 2 to 64 (default 8)")
+@click.option(
+    "-n", "n", default="", help="number of ranks (default 8; on a cluster, all its cards)"
+)
 @click.option(
     "-p", "params", default="", help="the algorithm's parameters, such as group=8,inner=ring"
 )
-@click.option("--size", default="1M", help="bytes of the collective (default 1M)")
+@click.option("--size", default="",
+              help="bytes of the collective (default 1M; 256M of the view cluster)")  # fmt: skip
 @click.option("--cluster", default="", help="a machine with a number of nodes, such as dgx-h100:2, "
-              "to time it on")  # fmt: skip
+              "or a cluster file, to time it on")  # fmt: skip
 @click.option("--trace", "traces", multiple=True, type=click.Path(exists=True, path_type=Path),
               metavar="FILE", help="for the view run: a trace of a real run, or a folder that "
               "ROUNDELAY_TRACE has filled; a second one stands beside the first")  # fmt: skip
@@ -45,9 +50,9 @@ def command(
         raise RoundelayError(f"--trace with --view {view}; expected --view run")
     if len(traces) > 2:
         raise RoundelayError(f"{len(traces)} times --trace; expected at most two in one file")
-    if given["cluster"]:
-        given["clock"] = "seconds"
-    state = given if view == "player" else {}
+    if (path := Path(given["cluster"])).suffix in ENDINGS:
+        given["cluster"] = give(path)
+    state = _state(view, {key: value for key, value in given.items() if value})
     if view == "run":
         state = dict(zip(("run", "against"), map(run_name, traces), strict=False))
     text = page(asked(view, state), state_text(view, state), open_runs(traces))
@@ -55,3 +60,12 @@ def command(
     size = len(text.encode())
     found = {"file": str(file), "bytes": size}
     emit(found, as_json, lambda: say("{file}: {size}", file=file, size=format_size(size)))
+
+
+def _state(view: str, given: dict[str, str]) -> dict[str, str]:
+    """What of the options belongs to a view's state."""
+    if view == "player":
+        clock = {"clock": "seconds"} if "cluster" in given else {}
+        return {"n": "8", "size": "1M"} | given | clock
+    keys = TIMED if view in ("cluster", "curves") else ()
+    return {key: value for key, value in given.items() if key in keys}

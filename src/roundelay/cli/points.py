@@ -13,11 +13,12 @@ import roundelay
 from ..clusters import read
 from ..errors import RoundelayError
 from ..schedule import Schedule
-from ..simulate.candidates import Candidate
+from ..simulate.candidates import Candidate, fitted
 from ..simulate.clock import Clock
 from ..simulate.disturb import Jitter
 from ..simulate.nccl import predict
 from ..simulate.rows import Question, Row, nccl_row, row_json
+from ..topology import Cluster
 from .stragglers import Straggler, find_link, find_rank
 from .targets import load
 
@@ -99,15 +100,14 @@ def _prepared(point: Point, threads: int) -> tuple[Question, str, Clock | None]:
                         point.seed, threads)  # fmt: skip
     if point.by in ("auto", "nccl"):
         return question, point.by, None
-    name, schedule = _schedule(point, where.cards)
+    name, schedule = _schedule(point, where)
     return question, name, question.clock(schedule)
 
 
-def _schedule(point: Point, cards: int) -> tuple[str, Schedule]:
+def _schedule(point: Point, where: Cluster) -> tuple[str, Schedule]:
     loaded = load(point.by)
     if isinstance(loaded, Schedule):
         return loaded.name or "?", loaded
-    algorithm, params = loaded[0], dict(point.params)
-    if "group" in algorithm.parameters and point.ranks > cards:
-        params.setdefault("group", cards)
+    algorithm = loaded[0]
+    params = fitted(algorithm, dict(point.params), where, point.ranks)
     return Candidate(algorithm, params).name, algorithm(point.ranks, point.root, **params)

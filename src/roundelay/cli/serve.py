@@ -10,6 +10,7 @@ from threading import Timer
 
 import click
 
+from ..web.data.clusters import give
 from ..web.runs import open_runs, run_name
 from ..web.server import make_app
 from ..web.states import state_text
@@ -21,7 +22,7 @@ from .output import emit
     cls=Command,
     short_help="serve the page: watch the cards exchange",
     help="Serve the page on this machine and open it in the browser: the player of every "
-    "algorithm, card by card. Ctrl-C ends it.",
+    "algorithm, card by card; links, curves and more. Ctrl-C ends it.",
 )
 @click.option("--host", default="127.0.0.1",
               help="where to listen (default 127.0.0.1: this machine only)")  # fmt: skip
@@ -30,11 +31,17 @@ from .output import emit
 @click.option("--trace", "traces", multiple=True, type=click.Path(exists=True, path_type=Path),
               metavar="FILE", help="a trace of a real run to be seen, or a folder that "
               "ROUNDELAY_TRACE has filled; may be given several times")  # fmt: skip
+@click.option("--cluster", "files", multiple=True, type=click.Path(dir_okay=False, path_type=Path),
+              metavar="FILE", help="a cluster file that may be chosen by its name; repeat it for "
+              "more")  # fmt: skip
 @click.option("--open/--no-open", "opens", default=True, help="open the browser, or don't")
 def command(
-    host: str, port: int, traces: tuple[Path, ...], opens: bool, as_json: str | None
-) -> None:
+    host: str, port: int, traces: tuple[Path, ...], files: tuple[Path, ...], opens: bool,
+    as_json: str | None,
+) -> None:  # fmt: skip
     """Serve."""
+    for file in files:
+        give(file)
     hosts = (host, "127.0.0.1", "localhost", "[::1]") if not _any(host) else ("*",)
     app = make_app(hosts, open_runs(traces))
     import uvicorn

@@ -20,6 +20,7 @@ from .reading import read
 from .writing import write
 
 __all__ = [
+    "ENDINGS",
     "HERE",
     "ClusterFile",
     "FabricFile",
@@ -36,7 +37,8 @@ __all__ = [
 HERE: Final = "here"
 """The name of this machine's cluster, once it was probed."""
 _SCALED: Final = re.compile(r"(.+):([0-9]{1,9})")
-_ENDINGS: Final = (".toml", ".yaml", ".yml")
+ENDINGS: Final = (".toml", ".yaml", ".yml")
+"""Endings of cluster files."""
 
 
 def names() -> tuple[str, ...]:
@@ -75,7 +77,7 @@ def _named(name: str) -> Cluster:
             raise RoundelayError(f"this machine was not measured yet: there is no {path}; "
                                  "run `roundelay probe`, which writes it")  # fmt: skip
         return _from_file(path)
-    if name.endswith(_ENDINGS) or "/" in name:
+    if name.endswith(ENDINGS) or "/" in name:
         return _from_file(Path(name))
     if name not in names():
         raise UnknownName("cluster", name, (*names(), HERE))

@@ -59,6 +59,16 @@ class Candidate:
         return self.algorithm(n, **self.parameters)
 
 
+def fitted(
+    algorithm: Algorithm, parameters: Mapping[str, Any], cluster: Cluster, n: int
+) -> dict[str, Any]:
+    """The parameters; groups are the cluster's nodes where nothing is said of them."""
+    found = dict(parameters)
+    if "group" in algorithm.parameters and n > cluster.cards:
+        found.setdefault("group", cluster.cards)
+    return found
+
+
 def candidates(collective: str, cluster: Cluster, n: int) -> Iterator[Candidate]:
     """What might be used, as far as the cluster has the switches for it.
 

@@ -175,20 +175,23 @@ class Roads:
 
     def busiest(self, protocol: Protocol) -> tuple[int, float]:
         """The link that is busiest, -1 for none, and its seconds for each byte of a chunk."""
+        seconds = self.seconds(protocol)
+        most = int(np.argmax(seconds))
+        return (most, float(seconds[most])) if seconds[most] else (-1, 0.0)
+
+    def seconds(self, protocol: Protocol) -> Floats:
+        """[link], for each byte of a chunk, how long it is busy."""
         share = np.array([protocol.efficiency.get(medium, np.nan) for medium in MEDIA])
-        carried = self._carried
+        carried = self.carried
         if self.helped.any():
             carried = self._load(self.phases.column("chunks") * self.phases.column("repeated")
                                  / self._by_switch(protocol))  # fmt: skip
-        if not carried.any():
-            return -1, 0.0
-        seconds = np.divide(carried, self.lines * share[self.cluster.media],
-                            out=np.zeros(len(carried)), where=carried > 0)  # fmt: skip
-        most = int(np.argmax(seconds))
-        return most, float(seconds[most])
+        found: Floats = np.divide(carried, self.lines * share[self.cluster.media],
+                                  out=np.zeros(len(carried)), where=carried > 0)  # fmt: skip
+        return found
 
     @cached_property
-    def _carried(self) -> Floats:
+    def carried(self) -> Floats:
         """[link] chunks that go over it."""
         return self._load(
             (self.phases.column("chunks") * self.phases.column("repeated")).astype(float)

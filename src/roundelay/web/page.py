@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ..errors import RoundelayError
+from .charts import marks, needed
 from .data import answer
 from .runs import Runs
 from .server import static
@@ -24,6 +25,10 @@ MAIN: Final = "main.js"
 _IMPORT: Final = re.compile(r'import \{[^}]+\} from "(\.[^"]+)";')
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?function|const|class)", re.M)
 _TOP: Final = re.compile(r"^(?:async )?(?:function\*?|const|let|class) +(\w+|\{[^}]*\})", re.M)
+
+
+CHARTS: Final = "curves"
+"""The data for which plotly's script is put in."""
 
 
 def page(asked: Iterable[Asked], state: str = "", known: Runs | None = None) -> str:
@@ -37,12 +42,16 @@ def page(asked: Iterable[Asked], state: str = "", known: Runs | None = None) -> 
     Raises:
         RoundelayError: no such view, or a parameter that is none.
     """
+    asked = list(asked)
     script, style = bundle(), _text("style.css")
     data = {key(name, given): json.loads(answer(name, given, known)) for name, given in asked}
     inside = json.dumps({"state": state, "data": data}, ensure_ascii=False, separators=(",", ":"))
     inside = inside.replace("<", "\\u003c")
+    charted = any(name == CHARTS for name, _ in asked)
+    charting = needed().decode() if charted else ""
+    scripts = f"'{_hash(script)}' '{_hash(charting)}'" if charting else f"'{_hash(script)}'"
     policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        f"default-src 'none'; script-src {scripts}; style-src '{_hash(style)}'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     html = _text("index.html")
@@ -52,12 +61,22 @@ def page(asked: Iterable[Asked], state: str = "", known: Runs | None = None) -> 
         ('<link rel="stylesheet" href="static/style.css">', f"<style>{style}</style>"),
         ('<script type="module" src="static/main.js"></script>',
          f'<script type="application/json" id="inside">{inside}</script>\n'
-         f'<script type="module">{script}</script>'),
+         f'{_charts(charting)}<script type="module">{script}</script>'),
     ):  # fmt: skip
         if html.count(old) != 1:
             raise RoundelayError(f"index.html: expected {old!r} once")
         html = html.replace(old, new)
     return html
+
+
+def _charts(charting: str) -> str:
+    """The script of charts, behind what keeps it from writing styles; or nothing."""
+    if not charting:
+        return ""
+    if "</script" in charting.lower():
+        raise RoundelayError("plotly's script has </script in it; expected none, as in plotly 6")
+    kept = "".join(f'<meta id="{mark}" class="no-inline-styles">' for mark in marks())
+    return f"{kept}<script>{charting}</script>\n"
 
 
 def key(name: str, given: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import RoundelayError
+from .charts import script
 from .data import answer
 from .runs import Runs
 
@@ -59,7 +60,7 @@ def need_web() -> None:
 def make_app(
     hosts: Sequence[str] = ("127.0.0.1", "localhost", "[::1]"), known: Runs | None = None
 ) -> Starlette:
-    """The application: ``/``, ``/static/...`` and ``/api/VIEW?...``.
+    """The application: ``/``, ``/static/...``, ``/plotly.min.js`` and ``/api/VIEW?...``.
 
     Args:
         hosts: names under which it may be asked, so that no other site's name leads to it.
@@ -78,6 +79,7 @@ def make_app(
     app = Starlette(
         routes=[
             Route("/", _index, methods=["GET"]),
+            Route("/plotly.min.js", _charts, methods=["GET"]),
             Route("/static/{path:path}", _static, methods=["GET"]),
             Route("/api/{view}", _api, methods=["GET"]),
         ],
@@ -130,6 +132,16 @@ def static(path: str) -> bytes | None:
 
 def _index(request: Request) -> Response:
     return _file("index.html")
+
+
+def _charts(request: Request) -> Response:
+    from starlette.responses import Response
+
+    found = script()
+    if found is None:
+        return _error(404, "no package plotly; try: pip install 'roundelay[web]'")
+    kept = {"Cache-Control": "max-age=3600"}
+    return Response(found, media_type="text/javascript", headers=kept)
 
 
 def _static(request: Request) -> Response:

@@ -7,11 +7,14 @@ from typing import Final
 from urllib.parse import urlencode
 
 from ..collectives import UnknownName
+from .data.around import around
+from .data.curves import curves
 
 Asked = tuple[str, dict[str, str]]
 """The name of a view's data, and its parameters as text."""
 
 PLAYED: Final = ("collective", "algorithm", "n", "size", "cluster", "root", "params", "drop")
+TIMED: Final = ("collective", "algorithm", "n", "params", "root", "size", "cluster")
 
 
 def _player(state: Mapping[str, str]) -> Iterator[Asked]:
@@ -33,6 +36,30 @@ def _run(state: Mapping[str, str]) -> Iterator[Asked]:
             yield "run", {"name": name}
 
 
+def _cluster(state: Mapping[str, str]) -> Iterator[Asked]:
+    """As `views/cluster.js` asks: what is looked at, and the way to the busiest link."""
+    start = {"collective": "all_reduce", "algorithm": "ring", "size": "256M",
+             "cluster": "dgx-h100:4"}  # fmt: skip
+    given = start | {key: value for key, value in state.items() if key in TIMED and value}
+    yield "catalogue", {}
+    yield "cluster", given
+    looked = {key: state[key] for key in ("first", "last") if state.get(key)}
+    chosen = [state["link"]] if state.get("link") else []
+    for more in around(given, looked, chosen):
+        yield ("crossing" if "link" in more else "cluster"), given | more
+
+
+def _curves(state: Mapping[str, str]) -> Iterator[Asked]:
+    """As `views/curves.js` asks: the algorithms' times on every number of nodes."""
+    start = {"collective": "all_reduce", "cluster": "dgx-h100"}
+    given = start | {key: state[key] for key in start if state.get(key)}
+    given["cluster"] = given["cluster"].partition(":")[0]
+    yield "catalogue", {}
+    yield "charts", {}
+    for count in curves(**given, nodes=None).offered:
+        yield "curves", given | {"nodes": str(count)}
+
+
 def _always(*needs: str) -> Callable[[Mapping[str, str]], Iterator[Asked]]:
     """Of a view whose data are the same in all its states."""
     return lambda _: ((name, {}) for name in needs)
@@ -42,8 +69,10 @@ _NEEDS: Final = {
     "player": _player,
     "bucket": _always(),
     "roads": _always("roads"),
-    "stack": _always("stack"),
+    "cluster": _cluster,
+    "curves": _curves,
     "run": _run,
+    "stack": _always("stack"),
 }
 VIEWS: Final = tuple(_NEEDS)
 """The views that can be put into a file."""

@@ -9,13 +9,22 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from ...collectives import UnknownName
-from ...errors import RoundelayError
+from ..charts import charts
 from ..runs import Runs, examples
-from . import bucket, catalogue, grouped, live, player, roads, run, stack
-from .parameters import Reader
-
-TEXT_LIMIT: Final = 200
-"""Characters of a parameter."""
+from . import (
+    bucket,
+    catalogue,
+    cluster,
+    crossing,
+    curves,
+    grouped,
+    live,
+    player,
+    roads,
+    run,
+    stack,
+)
+from .parameters import Reader, read
 
 
 class Question(NamedTuple):
@@ -39,6 +48,10 @@ QUESTIONS: Final[Mapping[str, Question]] = MappingProxyType(
         "grouped": Question(grouped.grouped, grouped.READERS),
         "bucket": Question(bucket.bucket, bucket.READERS),
         "roads": Question(roads.roads, {}),
+        "cluster": Question(cluster.cluster, cluster.READERS),
+        "crossing": Question(crossing.crossing, crossing.READERS),
+        "curves": Question(curves.curves, curves.READERS),
+        "charts": Question(charts, {}),
         "stack": Question(stack.stack, {}),
         "runs": Question(run.runs, {}, of_runs=True),
         "run": Question(run.run, {"name": str}, of_runs=True),
@@ -62,14 +75,6 @@ def answer(name: str, given: Mapping[str, str], known: Runs | None = None) -> by
     if name not in QUESTIONS:
         raise UnknownName("view", name, QUESTIONS)
     question = QUESTIONS[name]
-    read = {}
-    for key, text in given.items():
-        if key not in question.readers:
-            raise UnknownName(f"parameter of {name}", key, question.readers or ["none"])
-        if len(text) > TEXT_LIMIT:
-            raise RoundelayError(
-                f"{key} has {len(text):,} characters; expected at most {TEXT_LIMIT}"
-            )
-        read[key] = question.readers[key](text)
     first = [known or examples()] if question.of_runs else []
-    return msgspec.json.encode(question.answer(*first, **read))
+    found = question.answer(*first, **read(name, question.readers, given))
+    return msgspec.json.encode(found)

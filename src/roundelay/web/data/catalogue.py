@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from ...algorithms import algorithms
-from ...clusters import names
+from .clusters import known
 
 
 def catalogue() -> dict[str, Any]:
-    """All algorithms by collective, each with its card, and the clusters known by name."""
+    """All algorithms by collective, each with its card, and the clusters that may be asked for."""
     found: dict[str, list[dict[str, Any]]] = {}
     for a in algorithms():
         entry = {
             "name": a.name,
             "parameters": list(a.parameters),
             "rooted": a.kind.rooted,
+            "dense": a.dense,
             "good": a.good,
             "bad": a.bad,
         }
         found.setdefault(a.collective, []).append(entry)
-    return {"collectives": found, "clusters": list(names())}
+    return {"collectives": found, "clusters": known()}

@@ -117,7 +117,7 @@ def grouped(
         RoundelayError: nothing of that name, no such step or rank, or too many moves.
     """
     chosen = find(collective, algorithm)
-    schedule = _built(chosen, n, root, tuple(params.items()))
+    schedule = built(chosen, n, root, tuple(params.items()))
     if rank >= n or step > schedule.steps:
         raise RoundelayError(
             f"step {step:,}, rank {rank:,}; expected a step up to {schedule.steps:,} and a rank "
@@ -139,7 +139,8 @@ def grouped(
 
 
 @lru_cache(maxsize=2)
-def _built(chosen: Algorithm, n: int, root: int, params: tuple[tuple[str, Any], ...]) -> Schedule:
+def built(chosen: Algorithm, n: int, root: int, params: tuple[tuple[str, Any], ...]) -> Schedule:
+    """An algorithm's schedule with its rounds listed, unless they have too many moves."""
     if chosen.dense and n > DENSE:
         raise RoundelayError(
             f"{chosen.collective}/{chosen.name} over {n:,} ranks has more than {n:,} * {n - 1:,} "

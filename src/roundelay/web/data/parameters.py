@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from ...collectives import UnknownName
 from ...errors import RoundelayError
 from ...units import format_size, parse_params, parse_size
 
 Reader = Callable[[str], Any]
 
+TEXT_LIMIT: Final = 200
+"""Characters of a parameter."""
 SIZE_LIMIT: Final = 2**50
 """Bytes of a collective."""
 _WHOLE: Final = re.compile(r"\d{1,15}", re.A)
+
+
+def read(name: str, readers: Mapping[str, Reader], given: Mapping[str, str]) -> dict[str, Any]:
+    """The parameters of a view's data, read from text.
+
+    Raises:
+        UnknownName: no such parameter.
+        RoundelayError: one that is none, or too long.
+    """
+    found = {}
+    for key, text in given.items():
+        if key not in readers:
+            raise UnknownName(f"parameter of {name}", key, readers or ["none"])
+        if len(text) > TEXT_LIMIT:
+            raise RoundelayError(
+                f"{key} has {len(text):,} characters; expected at most {TEXT_LIMIT}"
+            )
+        found[key] = readers[key](text)
+    return found
 
 
 def whole(name: str, low: int, high: int) -> Reader:

@@ -4,6 +4,8 @@ import {inside} from "./fetch.js";
 import {pickLanguage, teller} from "./i18n.js";
 import {readState, remember, remembered, stateText, writeState} from "./state.js";
 import {bucketView} from "./views/bucket.js";
+import {clusterView} from "./views/cluster.js";
+import {curvesView} from "./views/curves.js";
 import {playerView} from "./views/player.js";
 import {roadsView} from "./views/roads.js";
 import {runView} from "./views/run.js";
@@ -28,7 +30,8 @@ import {stackView} from "./views/stack.js";
  *   mount: (root: HTMLElement, context: Context) => () => void}} View alone: needs no data */
 
 /** @type {View[]} */
-const everyView = [playerView, bucketView, roadsView, runView, stackView];
+const everyView = [playerView, bucketView, roadsView, clusterView, curvesView, runView,
+  stackView];
 /** One file has those whose data it holds. */
 const views = everyView.filter(({name, alone}) => !inside || alone ||
   Object.keys(inside.data).some((key) => key.split("&")[0] === name));
@@ -39,6 +42,8 @@ const HINTS = /** @type {Record<string, string[]>} */ ({
   bucket: ["hintStep", "hintSlow", "hintMany"],
   roads: ["hintWide", "hintSheet", "hintCores"],
   run: ["hintLanes", "hintEvent", "hintLongest"],
+  cluster: ["hintBusy", "hintLink", "hintBox"],
+  curves: ["hintQuickest", "hintSliders", "hintDrop"],
   stack: ["hintDown", "hintMarks", "hintMeans"],
 });
 

@@ -4,6 +4,7 @@ import {savePng, saveSvg} from "./export.js";
 import {svgPen} from "./pen.js";
 
 /** @typedef {import("./main.js").Context} Context */
+/** @typedef {{svg: string, width: number, height: number}} Made */
 
 /** A picture in SVG that is drawn anew for its width and for its colours. */
 export class Picture {
@@ -20,6 +21,8 @@ export class Picture {
     this.high = high;
     this.draw = draw;
     this.width = 0;
+    /** Called with the width when it has been drawn. @type {(width: number) => void} */
+    this.drawn = () => {};
     this.root = el("div", {class: "picture"});
     this.seen = new ResizeObserver(([entry]) => {
       const wide = Math.floor(entry.contentRect.width);
@@ -37,6 +40,7 @@ export class Picture {
     const text = this.svg().svg;
     const made = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
     this.root.replaceChildren(document.adoptNode(made));
+    this.drawn(this.width);
   }
 
   /**
@@ -62,14 +66,14 @@ export class Picture {
  * Buttons that save a picture.
  * @param {import("./i18n.js").Tell} t
  * @param {string} name of the file
- * @param {() => {svg: string, width: number, height: number}} made
+ * @param {() => Made | Promise<Made>} made
  * @returns {HTMLElement}
  */
 export function saveButtons(t, name, made) {
   return el("div", {class: "actions"},
-    button("SVG", () => saveSvg(name, made().svg), {"aria-label": t("saveAs", {kind: "SVG"})}),
-    button("PNG", () => {
-      const {svg, width, height} = made();
+    button("SVG", async () => saveSvg(name, (await made()).svg), {"aria-label": t("saveAs", {kind: "SVG"})}),
+    button("PNG", async () => {
+      const {svg, width, height} = await made();
       savePng(name, svg, width, height);
     }, {"aria-label": t("saveAs", {kind: "PNG"})}));
 }

@@ -1,0 +1,69 @@
+"""A browser, a server and pages of it, for tests of views."""
+
+import shutil
+import socket
+import threading
+import time
+from contextlib import contextmanager
+
+import uvicorn
+from playwright.sync_api import sync_playwright
+
+from roundelay.web.server import make_app
+
+WAIT = 30
+"""Seconds after which what should come is missing."""
+
+
+@contextmanager
+def serving():
+    """The page's address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn.Config(make_app(), log_level="error", lifespan="off"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        server.should_exit = True
+        thread.join(20)
+
+
+@contextmanager
+def browsing():
+    """A browser without a window."""
+    with sync_playwright() as playing:
+        found = playing.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield found
+        found.close()
+
+
+@contextmanager
+def opening(browser, address, loaded):
+    """A function that opens a state and waits for a selector; complaints of the page fail."""
+    complaints, contexts = [], []
+
+    def opened(state, width=1200, scheme="light", where=None, **settings):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, **settings
+        )
+        contexts.append(context)
+        found = context.new_page()
+        found.on("pageerror", lambda error: complaints.append(str(error)))
+        found.on("console", lambda said: said.type == "error" and complaints.append(said.text))
+        found.goto((where or address) + "#" + state)
+        found.wait_for_selector(loaded, timeout=WAIT * 1000)
+        return found
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def until(page, expression):
+    """Wait until JavaScript is true; playwright's own way is stopped by the page's policy."""
+    end = time.monotonic() + WAIT
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, expression
+        page.wait_for_timeout(20)
