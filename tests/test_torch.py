@@ -120,7 +120,12 @@ def test_a_hundred_steps(ranks, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("ddp", ["-n", "2"]), ("schedule", ["-n", "4"]), ("elastic", ["-n", "4", "--elastic"])],
+    [
+        ("ddp", ["-n", "2"]),
+        ("train", ["-n", "2"]),
+        ("schedule", ["-n", "4"]),
+        ("elastic", ["-n", "4", "--elastic"]),
+    ],
 )
 def test_examples(name, options):
     example = HERE.parent / "examples" / "torch" / f"{name}.py"

@@ -32,6 +32,7 @@ COMMANDS: Final = (
     "probe",
     "doctor",
     "tune",
+    "train",
     "launch",
     "status",
     "export",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .cards import CARDS, Card, Share, card
 from .clock import Shares, StepClock
 from .models import Model, data_parallel, fsdp, tensor_parallel
+from .prices import Price
 from .tasks import Exchange, Group, Step, Task
 from .timing import Parts, StepTiming
 
@@ -15,6 +16,7 @@ __all__ = [
     "Group",
     "Model",
     "Parts",
+    "Price",
     "Share",
     "Shares",
     "Step",

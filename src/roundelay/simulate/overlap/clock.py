@@ -55,6 +55,7 @@ class StepClock:
         algorithm: str = "nccl",
         *,
         shortcuts: bool = True,
+        prices: Mapping[Exchange, Price] | None = None,
     ) -> None:
         """Rank r drives card r.
 
@@ -65,6 +66,7 @@ class StepClock:
             slow_ranks: ranks, and how many times longer they compute.
             algorithm: "nccl", NCCL's choice for each exchange, or "auto", our quickest.
             shortcuts: time one rank of each kind. The result is equal without.
+            prices: what exchanges take, where that was measured; None: what the clock says.
 
         Raises:
             RoundelayError: not so many cards, no such rank, groups into which ranks do not fall, or
@@ -80,7 +82,7 @@ class StepClock:
             self.slower[_rank(rank, self.ranks)] = _times(rank, times)
         self._shortcuts = shortcuts
         self._alike = self._kinds(self.slower)
-        self.prices: Mapping[Exchange, Price] = {
+        self.prices: Mapping[Exchange, Price] = prices or {
             exchange: price(exchange, cluster, self.ranks, algorithm) for exchange in step.exchanges
         }
 

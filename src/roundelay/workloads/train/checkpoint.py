@@ -1,0 +1,84 @@
+"""Checkpoints that are whole or not there."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from ...errors import RoundelayError
+
+PART: Final = ".part"
+"""What stands behind the name of a file that is not whole."""
+
+
+def part_of(file: Path) -> Path:
+    """Where the file is written before it is whole."""
+    return file.with_name(file.name + PART)
+
+
+def save(file: Path, state: Any, midway: Callable[[], None] = lambda: None) -> int:
+    """Write beside the file, have it on the disk, and only then put it into its place.
+
+    Args:
+        file: the last one stays until this one is whole.
+        state: tensors, numbers and texts.
+        midway: called when half of it is written.
+
+    Returns:
+        bytes of the file.
+
+    Raises:
+        OSError: it cannot be written, as where the disk is full; the last one is still there.
+    """
+    memory = io.BytesIO()
+    torch.save(state, memory)
+    data, part = memory.getbuffer(), part_of(file)
+    try:
+        with part.open("wb", buffering=0) as target:
+            _write(target, data[: len(data) // 2])
+            midway()
+            _write(target, data[len(data) // 2 :])
+            os.fsync(target.fileno())
+        part.replace(file)
+    except OSError:
+        with suppress(OSError):
+            part.unlink()
+        raise
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)  # the new name, too
+    finally:
+        os.close(folder)
+    return len(data)
+
+
+def _write(target: Any, data: memoryview) -> None:
+    while data:
+        data = data[target.write(data) :]
+
+
+def load(file: Path) -> Any:
+    """What was saved.
+
+    Raises:
+        RoundelayError: there is no such file, or it holds something else.
+    """
+    try:
+        state = torch.load(file, weights_only=True)
+    except OSError as error:
+        raise RoundelayError(
+            f"{file}: {error.strerror}; expected a checkpoint of `roundelay train`"
+        ) from None
+    except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError):
+        state = None
+    if not isinstance(state, dict) or "step" not in state:
+        raise RoundelayError(f"{file} is no whole checkpoint of `roundelay train`; name another, "
+                             "or train anew without --resume")  # fmt: skip
+    return state

