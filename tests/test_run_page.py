@@ -15,8 +15,9 @@ from playwright.sync_api import sync_playwright
 
 from roundelay.formats.timeline import write_timeline
 from roundelay.longest_path import Part, longest_path
+from roundelay.web.known import known as known_of
 from roundelay.web.page import page as one_file
-from roundelay.web.runs import examples, open_runs
+from roundelay.web.runs import examples
 from roundelay.web.server import make_app
 from roundelay.web.states import asked, state_text
 
@@ -198,7 +199,7 @@ def test_everybody_can_use_it(open_page, lang, scheme, width, state):
 def test_one_file_holds_two_runs(open_page, tmp_path):
     (tmp_path / "mine.timeline").write_bytes(write_timeline(examples()["late"]))
     state = {"run": "mine", "against": "even"}
-    known = open_runs([tmp_path / "mine.timeline"])
+    known = known_of([tmp_path / "mine.timeline"])
     file = tmp_path / "run.html"
     file.write_text(one_file(asked("run", state), state_text("run", state), known), "utf-8")
     seen = open_page("", where=file.as_uri().split("#")[0], offline=True)

@@ -11,6 +11,7 @@ from roundelay.formats.timeline import write_timeline
 from roundelay.timeline import COLUMNS, What
 from roundelay.web.data import answer
 from roundelay.web.data.run import drawn, run
+from roundelay.web.known import known as known_of
 from roundelay.web.runs import EXAMPLES, examples, open_runs
 from roundelay.web.states import asked
 
@@ -90,7 +91,8 @@ def test_files_and_folders_are_read(tmp_path):
     folder.mkdir()
     for rank in range(4):
         (folder / f"rank-{rank}.json").write_bytes(write_chrome(t.of(rank)))
-    known = open_runs([tmp_path / "a.timeline", tmp_path / "b.json", folder])
+    given = known_of([tmp_path / "a.timeline", tmp_path / "b.json", folder])
+    known = given.runs
     assert list(known) == [*EXAMPLES, "a", "b", "job"]
     for name in ("a", "b", "job"):
         assert len(known[name]) == len(t)
@@ -98,7 +100,7 @@ def test_files_and_folders_are_read(tmp_path):
     assert all(
         np.array_equal(getattr(known["a"], key), getattr(t, key)) for key in COLUMNS
     )  # fmt: skip
-    listed = json.loads(answer("runs", {}, known))
+    listed = json.loads(answer("runs", {}, given))
     assert [row["name"] for row in listed] == list(known)
 
 

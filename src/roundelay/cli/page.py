@@ -10,9 +10,11 @@ from ..clusters import ENDINGS
 from ..errors import RoundelayError
 from ..units import format_size
 from ..web.data.clusters import give
+from ..web.known import known
 from ..web.page import page
-from ..web.runs import open_runs, run_name
+from ..web.runs import run_name
 from ..web.states import TIMED, VIEWS, asked, state_text
+from ..web.walks import walk_name
 from .base import Command, say
 from .output import emit
 
@@ -24,8 +26,8 @@ from .output import emit
     "a server and loads nothing from elsewhere.",
 )
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.html")
-@click.option("--view", type=click.Choice(VIEWS), default="player", metavar="|".join(VIEWS),
-              help="which view (default player)")  # fmt: skip
+@click.option("--view", type=click.Choice(VIEWS), metavar="|".join(VIEWS),
+              help="which view (default player; run with --trace, walk with --walk)")  # fmt: skip
 @click.option("--collective", default="all_reduce", help="default all_reduce")
 @click.option("--algorithm", default="ring", help="default ring")
 @click.option("--against", default="", help="a second algorithm, beside the first")
@@ -42,24 +44,38 @@ from .output import emit
 @click.option("--trace", "traces", multiple=True, type=click.Path(exists=True, path_type=Path),
               metavar="FILE", help="for the view run: a trace of a real run, or a folder that "
               "ROUNDELAY_TRACE has filled; a second one stands beside the first")  # fmt: skip
+@click.option("--walk", "walked", type=click.Path(exists=True, path_type=Path), metavar="FILE",
+              help="for the view walk: a walk along a request, as roundelay walk --save "
+              "writes it")  # fmt: skip
 def command(
-    file: Path, view: str, traces: tuple[Path, ...], as_json: str | None, **given: str
-) -> None:
+    file: Path, view: str | None, traces: tuple[Path, ...], walked: Path | None,
+    as_json: str | None, **given: str,
+) -> None:  # fmt: skip
     """Write the page."""
-    if traces and view != "run":
-        raise RoundelayError(f"--trace with --view {view}; expected --view run")
-    if len(traces) > 2:
-        raise RoundelayError(f"{len(traces)} times --trace; expected at most two in one file")
+    view = _view(view, traces, walked)
     if (path := Path(given["cluster"])).suffix in ENDINGS:
         given["cluster"] = give(path)
     state = _state(view, {key: value for key, value in given.items() if value})
     if view == "run":
         state = dict(zip(("run", "against"), map(run_name, traces), strict=False))
-    text = page(asked(view, state), state_text(view, state), open_runs(traces))
+    if walked:
+        state = {"walk": walk_name(walked)}
+    found = known(traces, [walked] if walked else [])
+    text = page(asked(view, state), state_text(view, state), found)
     file.write_text(text, "utf-8")
     size = len(text.encode())
-    found = {"file": str(file), "bytes": size}
-    emit(found, as_json, lambda: say("{file}: {size}", file=file, size=format_size(size)))
+    written = {"file": str(file), "bytes": size}
+    emit(written, as_json, lambda: say("{file}: {size}", file=file, size=format_size(size)))
+
+
+def _view(view: str | None, traces: tuple[Path, ...], walked: Path | None) -> str:
+    """The view that is asked for, or that the files are for."""
+    if len(traces) > 2:
+        raise RoundelayError(f"{len(traces)} times --trace; expected at most two in one file")
+    for option, given, wanted in (("--trace", traces, "run"), ("--walk", walked, "walk")):
+        if given and view not in (None, wanted):
+            raise RoundelayError(f"{option} with --view {view}; expected --view {wanted}")
+    return view or ("run" if traces else "walk" if walked else "player")
 
 
 def _state(view: str, given: dict[str, str]) -> dict[str, str]:

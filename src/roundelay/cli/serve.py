@@ -11,9 +11,11 @@ from threading import Timer
 import click
 
 from ..web.data.clusters import give
-from ..web.runs import open_runs, run_name
+from ..web.known import known
+from ..web.runs import run_name
 from ..web.server import make_app
 from ..web.states import state_text
+from ..web.walks import walk_name
 from .base import Command, say
 from .output import emit
 
@@ -31,19 +33,22 @@ from .output import emit
 @click.option("--trace", "traces", multiple=True, type=click.Path(exists=True, path_type=Path),
               metavar="FILE", help="a trace of a real run to be seen, or a folder that "
               "ROUNDELAY_TRACE has filled; may be given several times")  # fmt: skip
+@click.option("--walk", "walks", multiple=True, type=click.Path(exists=True, path_type=Path),
+              metavar="FILE", help="a walk along a request to be seen, as roundelay walk --save "
+              "writes it; may be given several times")  # fmt: skip
 @click.option("--cluster", "files", multiple=True, type=click.Path(dir_okay=False, path_type=Path),
               metavar="FILE", help="a cluster file that may be chosen by its name; repeat it for "
               "more")  # fmt: skip
 @click.option("--open/--no-open", "opens", default=True, help="open the browser, or don't")
 def command(
-    host: str, port: int, traces: tuple[Path, ...], files: tuple[Path, ...], opens: bool,
-    as_json: str | None,
+    host: str, port: int, traces: tuple[Path, ...], walks: tuple[Path, ...],
+    files: tuple[Path, ...], opens: bool, as_json: str | None,
 ) -> None:  # fmt: skip
     """Serve."""
     for file in files:
         give(file)
     hosts = (host, "127.0.0.1", "localhost", "[::1]") if not _any(host) else ("*",)
-    app = make_app(hosts, open_runs(traces))
+    app = make_app(hosts, known(traces, walks))
     import uvicorn
 
     with _listening(host, port) as listener:
@@ -51,6 +56,8 @@ def command(
         url = f"http://{shown}:{listener.getsockname()[1]}/"
         if traces:
             url += f"#{state_text('run', {'run': run_name(traces[0])})}"
+        elif walks:
+            url += f"#{state_text('walk', {'walk': walk_name(walks[0])})}"
         emit({"url": url}, as_json, lambda: say("the page is at {url} (Ctrl-C ends it)", url=url))
         if opens:
             opening = Timer(0.5, webbrowser.open, (url,))

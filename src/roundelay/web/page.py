@@ -17,7 +17,7 @@ from typing import Final
 from ..errors import RoundelayError
 from .charts import marks, needed
 from .data import answer
-from .runs import Runs
+from .known import Known
 from .server import static
 from .states import Asked
 
@@ -31,13 +31,13 @@ CHARTS: Final = "curves"
 """The data for which plotly's script is put in."""
 
 
-def page(asked: Iterable[Asked], state: str = "", known: Runs | None = None) -> str:
+def page(asked: Iterable[Asked], state: str = "", known: Known | None = None) -> str:
     """The page with some views' data inside.
 
     Args:
         asked: what to put in.
         state: the state it opens in, as in its address after the ``#``.
-        known: the real runs that may be asked for; see `open_runs`.
+        known: runs and walks that may be asked for; without it, those that come with the page.
 
     Raises:
         RoundelayError: no such view, or a parameter that is none.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import RoundelayError
 from .charts import script
 from .data import answer
-from .runs import Runs
+from .known import Known
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -58,13 +58,13 @@ def need_web() -> None:
 
 
 def make_app(
-    hosts: Sequence[str] = ("127.0.0.1", "localhost", "[::1]"), known: Runs | None = None
+    hosts: Sequence[str] = ("127.0.0.1", "localhost", "[::1]"), known: Known | None = None
 ) -> Starlette:
     """The application: ``/``, ``/static/...``, ``/plotly.min.js`` and ``/api/VIEW?...``.
 
     Args:
         hosts: names under which it may be asked, so that no other site's name leads to it.
-        known: the real runs that can be seen; see `open_runs`.
+        known: runs and walks that can be seen; without it, those that come with the page.
 
     Raises:
         RoundelayError: the packages of the extra `web` are missing.

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from ..collectives import UnknownName
 from .data.around import around
 from .data.curves import curves
+from .walks import EXAMPLE
 
 Asked = tuple[str, dict[str, str]]
 """The name of a view's data, and its parameters as text."""
@@ -60,6 +61,12 @@ def _curves(state: Mapping[str, str]) -> Iterator[Asked]:
         yield "curves", given | {"nodes": str(count)}
 
 
+def _walk(state: Mapping[str, str]) -> Iterator[Asked]:
+    """As `views/walk.js` asks."""
+    yield "walks", {}
+    yield "walk", {"name": state.get("walk") or EXAMPLE}
+
+
 def _always(*needs: str) -> Callable[[Mapping[str, str]], Iterator[Asked]]:
     """Of a view whose data are the same in all its states."""
     return lambda _: ((name, {}) for name in needs)
@@ -72,6 +79,7 @@ _NEEDS: Final = {
     "cluster": _cluster,
     "curves": _curves,
     "run": _run,
+    "walk": _walk,
     "stack": _always("stack"),
 }
 VIEWS: Final = tuple(_NEEDS)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from ...collectives import UnknownName
 from ..charts import charts
-from ..runs import Runs, examples
+from ..known import Known, nothing_given
 from . import (
     bucket,
     catalogue,
@@ -23,6 +23,7 @@ from . import (
     roads,
     run,
     stack,
+    walk,
 )
 from .parameters import Reader, read
 
@@ -33,12 +34,12 @@ class Question(NamedTuple):
     Attributes:
         answer: the function that answers.
         readers: how its parameters are read from text.
-        of_runs: whether it is given the runs that are known, before its parameters.
+        of: what of the page's `Known` it is given, before its parameters.
     """
 
     answer: Callable[..., Any]
     readers: Mapping[str, Reader]
-    of_runs: bool = False
+    of: Literal["", "runs", "walks"] = ""
 
 
 QUESTIONS: Final[Mapping[str, Question]] = MappingProxyType(
@@ -53,20 +54,22 @@ QUESTIONS: Final[Mapping[str, Question]] = MappingProxyType(
         "curves": Question(curves.curves, curves.READERS),
         "charts": Question(charts, {}),
         "stack": Question(stack.stack, {}),
-        "runs": Question(run.runs, {}, of_runs=True),
-        "run": Question(run.run, {"name": str}, of_runs=True),
+        "runs": Question(run.runs, {}, of="runs"),
+        "run": Question(run.run, {"name": str}, of="runs"),
+        "walks": Question(walk.walks, {}, of="walks"),
+        "walk": Question(walk.walk, {"name": str}, of="walks"),
         "live": Question(live.live, {"job": str}),
     }
 )
 
 
-def answer(name: str, given: Mapping[str, str], known: Runs | None = None) -> bytes:
+def answer(name: str, given: Mapping[str, str], known: Known | None = None) -> bytes:
     """The data of a view as JSON.
 
     Args:
         name: of the view.
         given: the parameters as text; those that are left out have defaults.
-        known: the real runs that may be asked for; those that come with the page otherwise.
+        known: what may be asked for by name; without it, what comes with the page.
 
     Raises:
         UnknownName: no such view, or no such parameter.
@@ -75,6 +78,6 @@ def answer(name: str, given: Mapping[str, str], known: Runs | None = None) -> by
     if name not in QUESTIONS:
         raise UnknownName("view", name, QUESTIONS)
     question = QUESTIONS[name]
-    first = [known or examples()] if question.of_runs else []
+    first = [getattr(known or nothing_given(), question.of)] if question.of else []
     found = question.answer(*first, **read(name, question.readers, given))
     return msgspec.json.encode(found)

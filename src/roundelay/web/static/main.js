@@ -10,6 +10,7 @@ import {playerView} from "./views/player.js";
 import {roadsView} from "./views/roads.js";
 import {runView} from "./views/run.js";
 import {stackView} from "./views/stack.js";
+import {walkView} from "./views/walk.js";
 
 /**
  * What a view is given.
@@ -31,7 +32,7 @@ import {stackView} from "./views/stack.js";
 
 /** @type {View[]} */
 const everyView = [playerView, bucketView, roadsView, clusterView, curvesView, runView,
-  stackView];
+  walkView, stackView];
 /** One file has those whose data it holds. */
 const views = everyView.filter(({name, alone}) => !inside || alone ||
   Object.keys(inside.data).some((key) => key.split("&")[0] === name));
@@ -44,6 +45,7 @@ const HINTS = /** @type {Record<string, string[]>} */ ({
   run: ["hintLanes", "hintEvent", "hintLongest"],
   cluster: ["hintBusy", "hintLink", "hintBox"],
   curves: ["hintQuickest", "hintSliders", "hintDrop"],
+  walk: ["hintRequest", "hintAlong", "hintNext"],
   stack: ["hintDown", "hintMarks", "hintMeans"],
 });
 

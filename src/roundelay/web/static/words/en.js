@@ -441,4 +441,51 @@ export const en = {
   curvesMeasured: "Measured, beside the quickest of the model",
   curvesFile: "File",
   curvesPredicted: "Predicted, us",
+
+  view_walk: "A request",
+  hintRequest: "A request walks through a language model that is cut over cards, from the Enter key " +
+    "to the screen.",
+  hintAlong: "Go along with the arrow keys: a sentence says what happens in each step.",
+  hintNext: "The first token takes the long way, every later one begins at the third step.",
+  walkWhich: "Walk",
+  walkMeasured: "{name}: {n} ranks, {k} tokens, measured",
+  walkWorked: "{name}: {n} cards of {cluster}, worked out",
+  walkCluster: "A large model over {n} cards of {cluster}. Worked out on the clock, not measured.",
+  walkShare: "A token takes {time} and needs {count} exchanges, which are {share} of its time.",
+  walkWait: " Waiting for the slower rank is {share}, computing {compute}.",
+  walkAlternate: "Computing and exchanging alternate, layer by layer. Each is drawn in one piece here.",
+  walkMove: "Go along",
+  walkToken: "Token",
+  walkTokens: "Where each token’s time went",
+  walkTokenOf: "Token {k} of {all}",
+  walkStep: "Step",
+  walkBegins: "Begins",
+  walkTakes: "Takes",
+  walkWaits: "Waits for the slower rank",
+  walkPart_compute: "computing",
+  walkPart_exchange: "exchanging",
+  walkPart_wait: "waiting for the slower rank",
+  walkPart_rest: "planning, drawing, sending",
+  walkStep_request: "The request arrives",
+  walkStep_instance: "An instance gets it",
+  walkStep_ranks: "Its ranks are told",
+  walkStep_weights: "Weights are in place",
+  walkStep_compute: "Each rank computes its part",
+  walkStep_exchange: "All-reduces add the parts up",
+  walkStep_token: "A token comes out",
+  walkSays_request: "Somebody has pressed Enter. The text becomes tokens, numbers for pieces of words, " +
+    "in {time}.",
+  walkSays_instance: "Of the instances of the model, the one with the fewest requests gets it, after " +
+    "{time}.",
+  walkSays_ranks: "The instance is {n} ranks, and each holds a part of every matrix. All are told " +
+    "which tokens come next, in {time}.",
+  walkSays_weights: "Nothing is loaded now: each rank has its own part of the weights in memory since it " +
+    "started, at most {size}. That takes {time}.",
+  walkSays_compute: "Each rank multiplies with its columns and rows of the matrices, layer by layer: " +
+    "{time} in all.",
+  walkSays_exchange: "After the attention and after the feed-forward part of each layer every rank has " +
+    "only a part of each sum. {count} all-reduces add them up: {time} with all ranks " +
+    "there, besides {wait} of waiting for the slower rank.",
+  walkSays_token: "From the scores of all words one is drawn, becomes text and goes to the screen, in " +
+    "{time}. Then the next token begins, with this one put in.",
 };

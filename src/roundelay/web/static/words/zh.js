@@ -419,4 +419,48 @@ export const zh = {
   curvesMeasured: "测量值，以及模型中最快者",
   curvesFile: "文件",
   curvesPredicted: "预测，us",
+
+  view_walk: "一次请求",
+  hintRequest: "一次请求走过切分在多张卡上的语言模型，从回车键到屏幕。",
+  hintAlong: "用方向键一步步走：每一步都有一句话说明发生了什么。",
+  hintNext: "第一个 token 走全程，之后的每个 token 从第三步开始。",
+  walkWhich: "请求",
+  walkMeasured: "{name}：{n} 个 rank，{k} 个 token，实测",
+  walkWorked: "{name}：{cluster} 的 {n} 张卡，推算",
+  walkCluster: "一个大模型，切分在 {cluster} 的 {n} 张卡上。由时钟推算，并非实测。",
+  walkShare: "一个 token 用时 {time}，需要 {count} 次交换，占其时间的 {share}" +
+    "。",
+  walkWait: "等待较慢的 rank 占 {share}，计算占 {compute}。",
+  walkAlternate: "计算与交换逐层交替。这里把它们各自画成一段。",
+  walkMove: "逐步行走",
+  walkToken: "Token",
+  walkTokens: "每个 token 的时间去向",
+  walkTokenOf: "第 {k} 个 token，共 {all} 个",
+  walkStep: "步骤",
+  walkBegins: "开始",
+  walkTakes: "用时",
+  walkWaits: "等待较慢的 rank",
+  walkPart_compute: "计算",
+  walkPart_exchange: "交换",
+  walkPart_wait: "等待较慢的 rank",
+  walkPart_rest: "安排、抽取、发送",
+  walkStep_request: "请求到达",
+  walkStep_instance: "交给一个实例",
+  walkStep_ranks: "通知它的各个 rank",
+  walkStep_weights: "权重就位",
+  walkStep_compute: "每个 rank 计算自己的部分",
+  walkStep_exchange: "all-reduce 把各部分加起来",
+  walkStep_token: "一个 token 出来",
+  walkSays_request: "有人按下了回车。文本在 {time} 内变成 token，即表示词片段的数字。",
+  walkSays_instance: "在模型的各个实例中，请求最少的那个在 {time} 后接到它。",
+  walkSays_ranks: "这个实例由 {n} 个 rank 组成，每个持有每个矩阵的一部分。在 {time} 内告诉它" +
+    "们接下来是哪些 token。",
+  walkSays_weights: "此时不加载任何东西：每个 rank 自启动起就在内存里持有自己那部分权重，最多 {size}" +
+    "。这一步用 {time}。",
+  walkSays_compute: "每个 rank 逐层与自己的那些列和行相乘：共 {time}。",
+  walkSays_exchange: "每层的注意力之后和前馈之后，每个 rank 都只有各个和的一部分。{count} 次 all" +
+    "-reduce 把它们加起来：各 rank 都在场时用 {time}，此外等待较慢的 ran" +
+    "k 用 {wait}。",
+  walkSays_token: "按所有词的得分抽出一个，变成文本送到屏幕，用 {time}。然后把它放进输入，开始下一个 t" +
+    "oken。",
 };

@@ -1,0 +1,113 @@
+"""A walk along a request in a browser."""
+
+import re
+import shutil
+import socket
+import threading
+
+import pytest
+import uvicorn
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
+
+from roundelay.web.page import page as one_file
+from roundelay.web.server import make_app
+from roundelay.web.states import asked, state_text
+from roundelay.web.walks import EXAMPLE, examples
+
+
+@pytest.fixture(scope="module")
+def address():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn.Config(make_app(), log_level="error"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        server.should_exit = True
+        thread.join(20)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playing:
+        found = playing.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def open_page(browser, address):
+    """A function that opens a state of the view; what the page complains of fails the test."""
+    complaints, contexts = [], []
+
+    def opened(state, width=1200, scheme="light", where=None, **settings):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, **settings
+        )
+        contexts.append(context)
+        found = context.new_page()
+        found.on("pageerror", lambda error: complaints.append(str(error)))
+        found.on("console", lambda said: said.type == "error" and complaints.append(said.text))
+        found.goto((where or address) + "#" + state)
+        found.wait_for_selector("main .picture svg")
+        return found
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def test_keys_go_through_all_steps_of_all_tokens(open_page):
+    seen = open_page("walk?hints=0&lang=en")
+    walk = examples()[EXAMPLE]
+    sentence, title = seen.locator(".sentence"), seen.locator("main h2").first
+    assert "Somebody has pressed Enter" in sentence.inner_text()
+    for step in walk.steps[1:]:
+        seen.keyboard.press("ArrowRight")
+        assert title.inner_text() == f"Token {step.token + 1} of 8"
+        if step.name == "exchange":
+            assert "61 all-reduces add them up" in sentence.inner_text()
+    last = sentence.inner_text()
+    seen.keyboard.press("ArrowRight")
+    assert sentence.inner_text() == last
+    seen.keyboard.press("Home")
+    assert "Somebody has pressed Enter" in sentence.inner_text()
+    seen.keyboard.press("End")
+    assert sentence.inner_text() == last
+    assert "A token takes 27.5 ms and needs 61 exchanges" in seen.locator("main").inner_text()
+
+
+def test_a_deep_link_shows_the_same(open_page):
+    first = open_page("walk?hints=0&lang=en&theme=light&token=3&step=2&tables=1")
+    again = open_page(first.evaluate("location.href").partition("#")[2])
+    assert first.locator("main").inner_text() == again.locator("main").inner_text()
+    assert first.screenshot() == again.screenshot()
+    assert len(first.locator("main table").nth(1).locator("tbody tr").all()) == 8
+
+
+@pytest.mark.parametrize("odd", ["token=99&step=99", "token=-1&step=x", "token=1e9"])
+def test_odd_states_are_put_right(open_page, odd):
+    text = open_page(f"walk?hints=0&lang=en&{odd}").locator("main").inner_text()
+    assert "NaN" not in text
+    assert "undefined" not in text
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [380, 1500])
+def test_everybody_can_use_it(open_page, lang, scheme, width):
+    seen = open_page(f"walk?lang={lang}&step=6&tables=1", width=width, scheme=scheme)
+    found = Axe().run(seen)
+    assert found.violations_count == 0, found.generate_report()
+    assert seen.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert not re.search(r"\bwalk[A-Z_]", seen.locator("main").inner_text())
+
+
+def test_one_file_holds_it(open_page, tmp_path):
+    file = tmp_path / "walk.html"
+    file.write_text(one_file(asked("walk", {}), state_text("walk", {})), "utf-8")
+    seen = open_page("", where=file.as_uri(), offline=True)
+    assert "Paris" in seen.locator("main .answer").inner_text()
