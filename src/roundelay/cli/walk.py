@@ -1,0 +1,131 @@
+"""`roundelay walk`: the steps of one request, measured here or on the clock of a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from ..topology import Cluster
+from ..units import format_size, format_time
+from .base import Command, say
+from .generate import run_one
+from .output import emit, table
+from .serving import found_options, model_options, where_time_went
+from .targets import cluster_option
+
+NAMES = {
+    "request": "the request arrives: text becomes tokens",
+    "instance": "an instance gets it",
+    "ranks": "its ranks are told the step",
+    "weights": "weights are in place",
+    "compute": "each rank computes its part",
+    "exchange": "all-reduces put the parts together",
+    "token": "a token is drawn and comes out",
+}
+"""The steps, and what they are called."""
+
+
+@click.command(
+    cls=Command,
+    short_help="follow one request through a language model, step by step",
+    help="Follow one request from its arrival to the tokens that come out, with measured times: "
+    "what computing took, how many exchanges a token needed and what share of its time. With "
+    "--cluster, the same on the clock for a large model on cards that are not here.",
+)
+@click.argument("prompt", default="The capital of France is")
+@model_options
+@click.option("--max-tokens", type=int, default=8, help="tokens at most (default 8)")
+@click.option("--save", type=click.Path(dir_okay=False, path_type=Path),
+              help="write the steps to this file, as JSON")  # fmt: skip
+@cluster_option()
+@click.option("--layers", type=int, default=126, help="of the large model (default 126)")
+@click.option("--hidden", type=int, default=16384, help="its width (default 16384)")
+@click.option("--inner", type=int,
+              help="its feed-forward width (default 3.25 times the width)")  # fmt: skip
+@click.option("--memory-rate", type=float,
+              help="bytes a second of a card's memory (default: known by its name)")  # fmt: skip
+def command(
+    prompt: str,
+    max_tokens: int,
+    save: Path | None,
+    where: Cluster | None,
+    layers: int,
+    hidden: int,
+    inner: int | None,
+    memory_rate: float | None,
+    as_json: str | None,
+    **model: Any,
+) -> None:
+    """Walk."""
+    if where is not None:
+        found = _clocked(where, model["tp"], layers, hidden, inner, memory_rate)
+        told = _clock_table
+    else:
+        options, tokenizer, context = found_options(**model)
+        done = run_one(options, tokenizer, prompt, False, max_tokens, context, lambda text: None)
+        found = {"prompt": prompt, "text": done.text, "ranks": options.ranks,
+                 "backend": options.backend, "steps": done.steps(), **done.summary()}  # fmt: skip
+        told = _table
+    if save:
+        save.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+    emit(found, as_json, lambda: told(found))
+
+
+def _table(found: dict[str, Any]) -> str:
+    """The first token, the second, and where the time of a token goes."""
+    blocks = [f"{found['prompt']}{found['text']}"]
+    for token, title in ((0, say("The first token:")), (1, say("The next token:"))):
+        steps = [s for s in found["steps"] if s["token"] == token]
+        if steps:
+            blocks.append(f"{title}\n{_steps(steps)}")
+    return "\n\n".join([*blocks, where_time_went(found)])
+
+
+def _steps(steps: list[dict[str, Any]]) -> str:
+    rows = [[str(i), say(NAMES[s["name"]]), _time(s["start_us"]), _time(s["duration_us"]), _more(s)]
+            for i, s in enumerate(steps, start=8 - len(steps))]  # fmt: skip
+    return table(["", say("step"), say("begins"), say("takes"), ""], rows, right="acd")
+
+
+def _more(step: dict[str, Any]) -> str:
+    if "exchanges" in step:
+        wait = _time(step["wait_us"]) if "wait_us" in step else ""
+        text = "all-reduces: {count}; waiting for the slower rank beside: {wait}"
+        return say(text if wait else "all-reduces: {count}", count=step["exchanges"], wait=wait)
+    if "bytes_by_rank" in step:
+        return say("{bytes} on each rank", bytes=format_size(max(step["bytes_by_rank"])))
+    return ""
+
+
+def _time(us: float) -> str:
+    return format_time(us / 1e6)
+
+
+def _clocked(where: Cluster, tp: int, layers: int, hidden: int, inner: int | None,
+             rate: float | None) -> dict[str, Any]:  # fmt: skip
+    from ..workloads.generate.clocked import Large, memory_rate, token
+
+    ranks = tp if tp > 1 else min(8, where.size)
+    shape = Large(layers, hidden, inner or hidden * 13 // 4, heads=max(1, hidden // 128))
+    return token(where, ranks, shape, rate or memory_rate(where))
+
+
+def _clock_table(found: dict[str, Any]) -> str:
+    steps = found["steps"]
+    rows = [[say(NAMES[s["name"]]), _time(s["duration_us"]),
+             f"{s['duration_us'] / found['token_us']:.1%}", _more(s)] for s in steps]  # fmt: skip
+    head = say(
+        "A token over {ranks} cards of {cluster}: {time}; predicted, not measured.",
+        ranks=found["ranks"], cluster=found["cluster"], time=_time(found["token_us"]),
+    )  # fmt: skip
+    note = say(
+        "{exchanges} all-reduces of {bytes}, {each} each. A card reads its weights once a token: "
+        "a lower bound, at the rate of its memory.",
+        exchanges=found["exchanges_per_token"], bytes=format_size(found["exchange_bytes"]),
+        each=_time(found["one_exchange_us"]),
+    )  # fmt: skip
+    shown = table([say("step"), say("takes"), say("share"), ""], rows, right="bc")
+    return f"{head}\n\n{shown}\n\n{note}"

@@ -1,0 +1,101 @@
+"""The steps of a token of a model that is cut over the cards of a cluster, on the clock.
+
+One sequence, one token: every card reads its part of the weights once, and after each half of a
+layer the parts are added up. Reading takes the bytes over the rate of the card's memory, which is a
+lower bound; the exchanges take what the model of NCCL says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...errors import RoundelayError
+from ...simulate.rows import Question, row_json
+from ...topology import Cluster
+
+MEMORY: Final = {"h100": 3.35e12, "h200": 4.8e12, "h800": 3.35e12, "a100": 2.039e12, "b200": 8e12}
+"""Bytes a second of a card's memory: NVIDIA's data sheets of the SXM cards, A100 with 80 GB."""
+ITEM: Final = 2
+"""Bytes of a number, bfloat16."""
+
+
+@dataclass(frozen=True)
+class Large:
+    """A Llama model; the defaults are those of Llama 3.1 405B (arXiv:2407.21783, table 3).
+
+    Attributes:
+        layers, hidden, inner, heads, kv_heads, vocabulary: see `cut.Shape`.
+    """
+
+    layers: int = 126
+    hidden: int = 16384
+    inner: int = 53248
+    heads: int = 128
+    kv_heads: int = 8
+    vocabulary: int = 128256
+
+    def __post_init__(self) -> None:
+        wrong = any(n < 1 for n in vars(self).values())
+        if wrong or self.hidden % self.heads:
+            raise RoundelayError(f"{self.hidden} numbers over {self.heads} heads; expected a "
+                                 "multiple, and 1 or more of everything")  # fmt: skip
+
+    @property
+    def read(self) -> int:
+        """Numbers that a token reads: all matrices, and one of the embedding and the head."""
+        narrow = self.hidden * self.kv_heads // self.heads
+        layer = 2 * self.hidden * (self.hidden + narrow) + 3 * self.hidden * self.inner
+        return self.layers * layer + self.vocabulary * self.hidden
+
+
+def memory_rate(cluster: Cluster) -> float:
+    """Bytes a second of the memory of a cluster's cards.
+
+    Raises:
+        RoundelayError: it is not known.
+    """
+    for name, rate in MEMORY.items():
+        if name in cluster.name:
+            return rate
+    raise RoundelayError(f"the memory rate of the cards of {cluster.name} is not known; give it by "
+                         "--memory-rate, such as --memory-rate 3.35e12")  # fmt: skip
+
+
+def token(cluster: Cluster, ranks: int, model: Large, rate: float) -> dict[str, Any]:
+    """The steps of one token, as `walk` has them.
+
+    Args:
+        cluster: the machine.
+        ranks: cards over which the model is cut.
+        model: its shape.
+        rate: bytes a second of a card's memory.
+    """
+    exchanges = 2 * model.layers + 1
+    row = Question("all_reduce", cluster, ranks).nccl(model.hidden * ITEM) if ranks > 1 else None
+    once = row.time * 1e6 if row else 0.0
+    exchange = once * exchanges if row else 0.0
+    weights = model.read * ITEM / ranks
+    compute = weights / rate * 1e6
+    held = {"bytes_by_rank": [round(weights)] * ranks}
+    named: list[tuple[str, float, dict[str, Any]]] = [
+        ("weights", 0.0, held), ("compute", compute, {}),
+        ("exchange", exchange, {"exchanges": exchanges}),
+    ]  # fmt: skip
+    steps, at = [], 0.0
+    for name, duration, more in named:
+        steps.append({"name": name, "token": 0, "start_us": at, "duration_us": duration, **more})
+        at += duration
+    return {
+        "cluster": cluster.name,
+        "ranks": ranks,
+        "steps": steps,
+        "tokens": 1,
+        "token_us": at,
+        "exchanges_per_token": exchanges,
+        "one_exchange_us": once,
+        "exchange_bytes": model.hidden * ITEM,
+        "exchange_share": exchange / at,
+        "parameters_read": model.read,
+        "clock": row_json(row) if row else None,
+    }

@@ -1,0 +1,150 @@
+"""Text to tokens and back: byte-pair encoding as of GPT-2, with SmolLM2's splitting.
+
+First every digit stands alone; then contractions, words, and what is neither letter nor digit are
+parted; then bytes are joined pair by pair, the pair of the lowest rank first.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from heapq import heappop, heappush
+from typing import Final
+
+from ...errors import RoundelayError
+from .gguf_file import GgufFile
+
+SYSTEM: Final = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
+"""What the model's own template says where a chat has no system message."""
+_WORDS: Final = re.compile(
+    r"[0-9]|'(?:s|t|re|ve|m|ll|d)| ?[A-Za-z]+| ?[^\sA-Za-z0-9]+|\s+(?![^\s0-9])|\s+", re.ASCII
+)
+_CONTROL: Final = 3
+
+
+class Tokenizer:
+    """Encodes and decodes.
+
+    Attributes:
+        stops: tokens that end a text.
+        size: how many tokens there are.
+    """
+
+    def __init__(self, file: GgufFile) -> None:
+        """Take the vocabulary of a model.
+
+        Raises:
+            RoundelayError: it is another kind of vocabulary.
+        """
+        kind = file.fact("tokenizer.ggml.model"), file.fact("tokenizer.ggml.pre", "?")
+        if kind != ("gpt2", "smollm"):
+            raise RoundelayError(
+                f"the vocabulary is of kind {'/'.join(kind)}; expected gpt2/smollm, as of SmolLM2"
+            )
+        names, kinds = file.fact("tokenizer.ggml.tokens"), file.fact("tokenizer.ggml.token_type")
+        signs = _signs()
+        values = {sign: byte for byte, sign in enumerate(signs)}
+        self._signs, self.size = signs, len(names)
+        self._numbers = {name: i for i, name in enumerate(names)}
+        self._special = {n: i for i, n in enumerate(names) if kinds[i] == _CONTROL}
+        self._bytes = [b"" if kinds[i] == _CONTROL else bytes(values[c] for c in name)
+                       for i, name in enumerate(names)]  # fmt: skip
+        pairs = file.fact("tokenizer.ggml.merges")
+        self._ranks = {tuple(pair.split(" ")): i for i, pair in enumerate(pairs)}
+        self.stops = {file.fact("tokenizer.ggml.eos_token_id"), self._special["<|endoftext|>"]}
+        self._word = lru_cache(1 << 14)(self._join)
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text, in which nothing is special.
+
+        Bytes that the vocabulary lacks are left out: SmolLM2's has no token for some control
+        characters, nor for the planes 4 to 15 of Unicode.
+
+        Raises:
+            RoundelayError: it has half of a surrogate pair, which is no character.
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise RoundelayError(
+                f"the text is not valid Unicode at character {error.start}; expected UTF-8"
+            ) from None
+        return [number for word in split(text) for number in self._word(word)]
+
+    def chat(self, messages: Sequence[tuple[str, str]]) -> list[int]:
+        """The tokens of a chat after which the assistant speaks, by the model's template.
+
+        Args:
+            messages: role and content of each.
+        """
+        if not messages or messages[0][0] != "system":
+            messages = [("system", SYSTEM), *messages]
+        begin, end = self._special["<|im_start|>"], self._special["<|im_end|>"]
+        line = self.encode("\n")
+        found: list[int] = []
+        for role, content in messages:
+            found += [begin, *self.encode(f"{role}\n{content}"), end, *line]
+        return [*found, begin, *self.encode("assistant\n")]
+
+    def bytes_of(self, token: int) -> bytes:
+        """What a token stands for: a part of UTF-8 text, or nothing if it is a special one."""
+        return self._bytes[token]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of tokens; bytes that are no UTF-8 become U+FFFD."""
+        return b"".join(map(self.bytes_of, tokens)).decode("utf-8", "replace")
+
+    def _join(self, word: str) -> list[int]:
+        """The tokens of a word: the pair of the lowest rank is joined first, the leftmost of those.
+
+        A part stands at the place of its first byte; what was joined to one before it is empty.
+        """
+        parts = [self._signs[byte] for byte in word.encode()]
+        size = len(parts)
+        after, before = [*range(1, size + 1)], [*range(-1, size - 1)]
+        pairs: list[tuple[int, int, str, str]] = []
+
+        def offer(left: int) -> None:
+            if left >= 0 and (right := after[left]) < size:
+                rank = self._ranks.get((parts[left], parts[right]))
+                if rank is not None:
+                    heappush(pairs, (rank, left, parts[left], parts[right]))
+
+        for left in range(size):
+            offer(left)
+        while pairs:
+            _, left, first, second = heappop(pairs)
+            right = after[left]
+            if parts[left] != first or right >= size or parts[right] != second:
+                continue  # one of them has been joined to another since
+            parts[left], parts[right] = first + second, ""
+            after[left] = after[right]
+            if after[right] < size:
+                before[after[right]] = left
+            offer(left)
+            offer(before[left])
+        return [self._numbers[part] for part in parts if part in self._numbers]
+
+
+def split(text: str) -> Iterator[str]:
+    """The words of a text, which are encoded one by one; together they are the text."""
+    plain = "".join(c if c < "\x80" else _stand_in(c) for c in text)
+    for match in _WORDS.finditer(plain):
+        yield text[match.start() : match.end()]
+
+
+@lru_cache(1 << 12)
+def _stand_in(c: str) -> str:
+    """An ASCII character of the same kind; no letter of a contraction."""
+    if c.isspace():
+        return "\t"
+    return {"L": "a", "N": "0"}.get(unicodedata.category(c)[0], "!")
+
+
+def _signs() -> list[str]:
+    """[byte], the character that stands for it in the vocabulary: itself where it can be seen."""
+    seen = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    others = iter(range(256, 512))
+    return [chr(byte) if byte in seen else chr(next(others)) for byte in range(256)]
