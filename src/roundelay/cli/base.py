@@ -28,6 +28,7 @@ COMMANDS: Final = (
     "explain",
     "overlap",
     "check",
+    "diagnose",
     "bench",
     "probe",
     "doctor",

@@ -43,7 +43,7 @@ class Card:
     device: int | None = None
     bus: str = ""
     part: int | None = None
-    links: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    links: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     kind: str = "nvlink"
     model: str = ""
     pcie: float | None = None

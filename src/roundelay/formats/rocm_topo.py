@@ -12,8 +12,10 @@ from .note import Note
 from .plain import text_of
 
 _TITLE: Final = re.compile(r"=*\s*(Weight|Hops|Link Type|Accessible|Access) between two GPUs", re.I)
-_NUMA: Final = re.compile(r"GPU\[(\d+)\]\s*:.*\(?(?:Topology\) )?Numa Node\s*:\s*(-?\d+)", re.I)
-_NAME: Final = re.compile(r"GPU\d+")
+_NUMA: Final = re.compile(
+    r"GPU\[(\d{1,15})\]\s*:.*\(?(?:Topology\) )?Numa Node\s*:\s*(-?\d{1,15})", re.I
+)
+_NAME: Final = re.compile(r"GPU\d{1,9}")
 
 
 def read_rocm_topo(data: bytes) -> Machine:

@@ -20,14 +20,16 @@ from .plain import text_of
 
 _ESCAPES: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\x1b\(B")
 _QUOTE: Final = re.compile(r"^(?:[>#*\s]|//)+")
-_CARD: Final = re.compile(r"GPU\d+")
+_CARD: Final = re.compile(r"GPU\d{1,9}")
 _BEHIND: Final = ("CPU", "NUMA", "CPU_Affinity", "NUMA_Affinity", "GPU_NUMA_ID", "Affinity")
 """Columns that are no devices."""
 _LEGEND: Final = re.compile(r"^\s*(NIC\d+)\s*[:=]\s*(\S+)")
-_LINKS: Final = re.compile(r"NV(\d+)")
+_LINKS: Final = re.compile(r"NV(\d{1,6})")
 _CELLS: Final = MappingProxyType({"X": "LOC", "SOC": "SYS", "QPI": "SYS", "NS": "", "N/A": ""})
 """Cells that are not the name of a class: a drive's own, old drivers', not supported."""
 _RULE: Final = re.compile(r"[\s|:+-]+")
+MOST_LINKS: Final = 18
+"""Links of a card; where the table says more in all, a switch gives each pair the same ones."""
 WIDEST: Final = 1024
 """Columns."""
 
@@ -183,18 +185,16 @@ def _between(table: _Table) -> dict[tuple[str, str], str]:
 
 
 def _links(table: _Table, name: str) -> dict[str, int]:
-    """NVLinks by the other's name; by "switch" where all cards are reached by all of them."""
+    """NVLinks by the other's name; by "switch" where all are reached by the same links."""
     found: dict[str, int] = {}
     for row in table.rows.values():
         for column, cell in zip(table.columns, row.cells, strict=False):
             count = _LINKS.fullmatch(cell)
             if count and name in (row.name, column):
                 found[column if row.name == name else row.name] = int(count[1])
-    others = sum(bool(_CARD.fullmatch(column)) for column in table.columns) - 1
-    if len(found) == others > 1 and len(set(found.values())) == 1:
-        count_each = next(iter(found.values()))
-        if count_each > 6 or others * count_each > 18:
-            return {"switch": count_each}  # no card has more than 18 links to single cards
+    each = set(found.values())
+    if len(found) > 1 and len(each) == 1 and len(found) * max(each) > MOST_LINKS:
+        return {"switch": each.pop()}
     return found
 
 

@@ -20,21 +20,25 @@ KEPT: Final = 10**5
 _WORDS: Final = (b"WorkNCCL(", b"detected by watchdog", b"CollectiveFingerPrint(", b"RAS",
                  b"gloo", b"onnectFullMesh", b"monitoredBarrier", b"Timed out waiting",
                  b"next_op=", b"Connection closed by peer")  # fmt: skip
-_RANK: Final = re.compile(r"\[Rank (\d+)\]|(?:PG[^\]]*|\[)Rank (\d+)\]|\[rank(\d+)\]")
+_RANK: Final = re.compile(
+    r"\[Rank (\d{1,15})\]|(?:PG[^\]]*|\[)Rank (\d{1,15})\]|\[rank(\d{1,15})\]"
+)
 _WORK: Final = re.compile(
-    r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+), NumelOut=(\d+))?"
-    r"(?:,[^)]*?)?, Timeout\(ms\)=(\d+)\)(?: ran for (\d+) milliseconds)?"
+    r"WorkNCCL\(SeqNum=(\d{1,15}), OpType=(\w+)(?:, NumelIn=(\d{1,15}), NumelOut=(\d{1,15}))?"
+    r"(?:,[^)]*?)?, Timeout\(ms\)=(\d{1,15})\)(?: ran for (\d{1,15}) milliseconds)?"
 )
 _PROGRESS: Final = re.compile(
-    r"detected by watchdog at work: (-?\d+), last enqueued NCCL work: (-?\d+), "
-    r"last completed NCCL work: (-?\d+)"
+    r"detected by watchdog at work: (-?\d{1,15}), last enqueued NCCL work: (-?\d{1,15}), "
+    r"last completed NCCL work: (-?\d{1,15})"
 )
 _GROUP: Final = re.compile(r"PG(?: ID)? (\w+)(?: PG GUID (\S+?))? Rank \d+\]")
 _PRINT: Final = re.compile(
-    r"Rank (\d+) is running (?:collective: )?CollectiveFingerPrint\(SequenceNumber=(\d+), "
-    r"OpType=(\w+)(?:, TensorShape=\[([\d, ]*)\])?(?:, TensorDtypes=(\w+))?"
+    r"Rank (\d{1,15}) is running (?:collective: )?CollectiveFingerPrint\("
+    r"SequenceNumber=(\d{1,15}), OpType=(\w+)"
+    r"(?:, TensorShape=\[([\d, ]*)\])?(?:, TensorDtypes=(\w+))?"
 )
-_RAS: Final = re.compile(r"rank=(\d+) (enqueued|completed|started)=(\d+)")
+_SIZE: Final = re.compile(r"\s*\d{1,15}\s*")
+_RAS: Final = re.compile(r"rank=(\d{1,15}) (enqueued|completed|started)=(\d{1,15})")
 _NEXT: Final = re.compile(r"next_op=(\S+)")
 _MISSING: Final = re.compile(r"missing_ranks=([\d,]+)")
 
@@ -141,7 +145,7 @@ def _take(found: Watched, number: int, text: str) -> None:
         )
     elif "CollectiveFingerPrint(" in text:
         for rank, sequence, operation, shape, dtype in _PRINT.findall(text):
-            sizes = tuple(int(n) for n in shape.split(",") if n.strip().isdigit())
+            sizes = tuple(int(n) for n in shape.split(",") if _SIZE.fullmatch(n))
             _keep(found.prints, Print(int(rank), int(sequence), operation, sizes, dtype, line))
     elif "RAS" in text or "next_op=" in text:
         _ras(found, text, line)
@@ -155,7 +159,7 @@ def _ras(found: Watched, text: str, line: Line) -> None:
     if operation := _NEXT.search(text):
         found.next_operation = operation[1].partition(":")[2] or operation[1]
     if missing := _MISSING.search(text):
-        found.missing = tuple(int(n) for n in missing[1].split(",") if n)
+        found.missing = tuple(int(n) for n in missing[1].split(",") if 0 < len(n) < 16)
 
 
 def _keep(kept: list[object] | list[Timeout] | list[Progress] | list[Print] | list[Ras]

@@ -18,23 +18,26 @@ ALGORITHMS: Final = (
 PROTOCOLS: Final = ("LL", "LL128", "Simple")
 KEPT: Final = 1000
 """Of what differs from line to line, as many are kept."""
+_NUMBER: Final = re.compile(rb"-?\d{1,15}")
 _PROXY: Final = re.compile(r"\(\d+\)")
-_RING: Final = re.compile(rb"Ring (\d+) : (-?\d+) -> (-?\d+) -> (-?\d+)")
-_TREE: Final = re.compile(rb"Tree (\d+) : (-?\d+) -> (-?\d+) -> ([-\d/]+)")
-_TREES: Final = re.compile(rb"\[(\d+)\] ([-\d/]+)->(-?\d+)->([-\d/]+)")
+_RING: Final = re.compile(rb"Ring (\d{1,15}) : (-?\d{1,15}) -> (-?\d{1,15}) -> (-?\d{1,15})")
+_TREE: Final = re.compile(rb"Tree (\d{1,15}) : (-?\d{1,15}) -> (-?\d{1,15}) -> ([-\d/]+)")
+_TREES: Final = re.compile(rb"\[(\d{1,15})\] ([-\d/]+)->(-?\d{1,15})->([-\d/]+)")
 _COMM: Final = re.compile(
-    rb"comm \S+ rank (\d+) n[Rr]anks (\d+)(?: nNodes (\d+) localRanks (\d+))?"
+    rb"comm \S+ rank (\d{1,15}) n[Rr]anks (\d{1,15})(?: nNodes (\d{1,15}) localRanks (\d{1,15}))?"
 )
-_EDGE: Final = re.compile(rb"( *)\+ ([A-Z0-9]+)\[([\d.]+)\] - (\S+)(?: \((.*)\))?")
+_EDGE: Final = re.compile(rb"( *)\+ ([A-Z0-9]+)\[(\d{1,15}(?:\.\d{1,15})?)\] - (\S+)(?: \((.*)\))?")
 _ROOT: Final = re.compile(rb"(CPU/\S+) \((.*)\)")
-_REACH: Final = re.compile(rb"(\w+/\S+) \((\d+)/([\d.]+)/(\w+)\)")
+_REACH: Final = re.compile(rb"(\w+/\S+) \((\d{1,15})/(\d{1,15}(?:\.\d{1,15})?)/(\w+)\)")
 _CALL: Final = re.compile(
-    rb"(?:(\w+): )?(\d+) Bytes -> Algo (\w+) proto (\w+)"
-    rb"(?: time ([\d.]+))?(?: channel\{Lo\.\.Hi\}=\{(\d+)\.\.(\d+)\})?"
+    rb"(?:(\w+): )?(\d{1,15}) Bytes -> Algo (\w+) proto (\w+)"
+    rb"(?: time (\d{1,15}(?:\.\d{1,15})?))?(?: channel\{Lo\.\.Hi\}=\{(\d{1,15})\.\.(\d{1,15})\})?"
 )
-_COUNTED: Final = re.compile(rb"(\w+): opCount (\w+) .*?\bcount (\d+) .*?\bcomm (0x\w+)")
+_COUNTED: Final = re.compile(
+    rb"(\w+): opCount ([0-9a-f]{1,16}) .*?\bcount (\d{1,15}) .*?\bcomm (0x\w+)"
+)
 _MNNVL: Final = re.compile(
-    rb"MNNVL busId (\S+) fabric UUID (\S+) cliqueId (\S+) state (\d+) healthMask (\S+)"
+    rb"MNNVL busId (\S+) fabric UUID (\S+) cliqueId (\S+) state (\d{1,15}) healthMask (\S+)"
 )
 _SET: Final = re.compile(rb"(NCCL_\w+|RCCL_\w+) set by environment to (.*?)\.?$")
 _LONGEST: Final = 2000
@@ -69,13 +72,14 @@ def connected(log: NcclLog, thread: Thread, body: bytes, at: At) -> None:
         way.network.first_direct = way.network.first_direct or at.line()
     else:
         way.network.staged += 1
+        way.network.staged_sends += b"[send]" in before
         way.network.first_staged = way.network.first_staged or at.line()
 
 
 def _channel(before: bytes) -> int:
     """The number in Channel 00/0 : ... or Ring 00 : ..."""
     word = before.split(b" ", 2)[1].partition(b"/")[0]
-    return int(word) if word.isdigit() else -1
+    return int(word) if _NUMBER.fullmatch(word) else -1
 
 
 def _way(log: NcclLog, thread: Thread, via: bytes) -> Via:
@@ -101,18 +105,20 @@ def tree(log: NcclLog, thread: Thread, body: bytes, at: At) -> None:
     """Tree 0 : above -> rank -> below/below/below."""
     found = _TREE.match(body)
     if found:
+        thread.first_tree = thread.first_tree or at.line()
         thread.trees[int(found[1])] = int(found[3]), int(found[2]), _ranks(found[4])
 
 
 def trees(log: NcclLog, thread: Thread, body: bytes, at: At) -> None:
     """Trees [0] below->rank->above, or in version 2.4 above->rank->below: below has slashes."""
+    thread.first_tree = thread.first_tree or at.line()
     for channel, left, rank, right in _TREES.findall(body):
         below, above = (left, right) if b"/" in left else (right, left)
         thread.trees[int(channel)] = int(rank), _ranks(above, keep=True)[0], _ranks(below)
 
 
 def _ranks(text: bytes, *, keep: bool = False) -> tuple[int, ...]:
-    numbers = (int(part) for part in text.split(b"/") if part.lstrip(b"-").isdigit())
+    numbers = (int(part) for part in text.split(b"/") if _NUMBER.fullmatch(part))
     return tuple(n for n in numbers if keep or n >= 0) or ((-1,) if keep else ())
 
 

@@ -14,11 +14,11 @@ LONGEST: Final = 2**16
 THREADS: Final = 2**17
 """Threads that are told apart."""
 HEADS: Final = 2**16
-_HEAD: Final = re.compile(rb"([\w.\-]*):(\d+):(\d+)(?: \[(-?\d+)\])?\s*$")
+_HEAD: Final = re.compile(rb"([\w.\-]*):(\d{1,15}):(\d{1,15})(?: \[(-?\d{1,15})\])?\s*$")
 _SOURCE: Final = re.compile(rb"(?:^|\s)([\w/.\-]+\.(?:cc|h|cpp|cu|hpp)(?::\d+)?):?\s*$")
 _VERSION: Final = re.compile(rb"([NR]CCL) version:? *(\d\S*)")
 _ROW: Final = re.compile(
-    rb"^(?:\[\d+\])?\s+(\d+(?:\.\d+)?)\s+(\d+\.\d+)\s+(\d+\.\d+)\s+(?:\d+|N/A)\b"
+    rb"^(?:\[\d+\])?\s+(\d{1,15}(?:\.\d{1,15})?)\s+(\d{1,15}\.\d{1,15})\s+(\d{1,15}\.\d{1,15})\s+(?:\d+|N/A)\b"
 )
 _VARYING: Final = re.compile(r"0x[0-9a-f]+|\d+")
 _ESCAPE: Final = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")

@@ -59,6 +59,7 @@ class Thread:
         started, complete: lines that say so.
         rings: by channel, the rank before and the one behind.
         trees: by channel, the rank above and those below.
+        first_tree: the line that tells of the first tree.
         vias: what each transport's text stands for.
         told: where and what the last call was, by communicator; see `last_of`.
     """
@@ -74,6 +75,7 @@ class Thread:
     complete: Line | None = None
     rings: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     trees: dict[int, tuple[int, int, tuple[int, ...]]] = field(default_factory=dict)
+    first_tree: Line | None = None
     vias: dict[bytes, Via] = field(default_factory=dict)
     told: dict[bytes, tuple[Any, bytes]] = field(default_factory=dict)
 
@@ -91,10 +93,14 @@ class Via:
 class Way:
     """Connections over one network device of a host, with and without GPUDirect RDMA."""
 
+    # Old versions read a card's memory for sends only if NCCL_NET_GDR_READ asks for it, so sends
+    # without it are counted apart.
+
     host: str
     name: str
     direct: int = 0
     staged: int = 0
+    staged_sends: int = 0
     channels: set[int] = field(default_factory=set)
     first_direct: Line | None = None
     first_staged: Line | None = None
