@@ -306,3 +306,27 @@ if DATA := os.environ.get("ROUNDELAY_DATA"):
     @pytest.mark.parametrize("name", WANTED)
     def test_case(name):
         assert lacks(answer(CASES[name]), WANTED[name]) == []
+
+
+# Drawing a machine.
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("topology.xml", "GPU0  sm90  0000:11:00.0  NVLink x18 -> NVSwitch  PIX -> NIC0"),
+     ("topo_m.txt", "NIC1  bnxt_re1"), ("showtopo.txt", "GPU1  xGMI x1 -> 1 others")],
+)  # fmt: skip
+def test_a_machine_is_drawn(capsys, name, words):
+    assert cli.run(["topology", str(FILES / name), "--lang", "en"]) == 0
+    out, err = capsys.readouterr()
+    assert words in out
+    assert not err
+    cli.run(["topology", str(FILES / name), "--json"])
+    value = json.loads(capsys.readouterr().out)
+    assert len(value["cards"]) >= 3
+    assert {"from", "to", "way"} == set(value["ways"][0])
+
+
+def test_what_is_no_machine_is_not_drawn(capsys):
+    assert cli.run(["topology", str(FILES / "graph.xml")]) == 2
+    assert "no topology" in capsys.readouterr().err

@@ -29,6 +29,7 @@ COMMANDS: Final = (
     "overlap",
     "check",
     "diagnose",
+    "topology",
     "bench",
     "probe",
     "doctor",

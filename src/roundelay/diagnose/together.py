@@ -153,6 +153,22 @@ def _machine(read: Callable[[bytes], Machine]) -> Callable[[Diagnosis, Given, Mo
     return take
 
 
+def read_machine(given: Given) -> Machine:
+    """The machine that a file describes.
+
+    Raises:
+        RoundelayError: it describes none.
+    """
+    kinds = kinds_of(given)
+    read = next((READ[kind] for kind in kinds if kind in READ), None)
+    if read is None:
+        raise RoundelayError(
+            f"{given.name}: no topology; expected NCCL's XML, nvidia-smi topo -m or rocm-smi "
+            "--showtopo"
+        )
+    return read(given.whole())
+
+
 def _graph(found: Diagnosis, given: Given, model: Model) -> None:
     graphs = read_nccl_graph(given.whole())
     found.findings += graph_findings(given.name, graphs)
@@ -225,11 +241,18 @@ def _measured_on(found: Diagnosis, name: str, data: bytes, machine: Named) -> Cl
     return None
 
 
+READ: Final = MappingProxyType(
+    {
+        "nccl_topology": read_nccl_topology, "topo_matrix": read_topo_matrix,
+        "rocm_topo": read_rocm_topo,
+    }
+)  # fmt: skip
+"""What describes a machine."""
 TAKE: Final = MappingProxyType(
     {
-        "nccl_topology": _machine(read_nccl_topology), "topo_matrix": _machine(read_topo_matrix),
-        "rocm_topo": _machine(read_rocm_topo), "nccl_graph": _graph, "nccl_log": _log,
-        "watchdog": _watchdog, "flight": _flight, "nccl_tests": _speed, "facts": _speed,
+        **{kind: _machine(read) for kind, read in READ.items()}, "nccl_graph": _graph,
+        "nccl_log": _log, "watchdog": _watchdog, "flight": _flight, "nccl_tests": _speed,
+        "facts": _speed,
     }
 )  # fmt: skip
 """What is done with each kind."""
