@@ -12,6 +12,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                                rb"(?:[^\n]*\n){0,3}?\W*(?:GPU|NIC|mlx5_)\d+[\s|]+(?:X|NV\d+|SYS|NODE|PHB|PXB|PIX|SOC)\b",
                                re.M)),
     ("rocm_topo", re.compile(rb"between two GPUs")),
+    ("topology_conf", re.compile(rb"^\s*(?:SwitchName|BlockName|RingName)\s*=", re.M | re.I)),
+    ("ibnetdiscover", re.compile(rb'^(?:Switch|Ca|Hca|Rt)\s+\d+\s+"', re.M)),
     ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b")),
     ("watchdog", re.compile(rb"WorkNCCL\(|detected by watchdog|CollectiveFingerPrint\(|NCCLRAS|"
                             rb"gloo/transport|connectFullMesh|Timed out waiting \d+|"

@@ -8,7 +8,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ..errors import RoundelayError
+from ..formats.fabric import Fabric
 from ..formats.flight import Dump, read_flight
+from ..formats.ibnet import read_ibnetdiscover
 from ..formats.machine import Machine
 from ..formats.nccl_graph import read_nccl_graph
 from ..formats.nccl_log import read_nccl_lines
@@ -17,6 +19,7 @@ from ..formats.nccl_topology import read_nccl_topology
 from ..formats.note import Note
 from ..formats.plain import text_of
 from ..formats.rocm_topo import read_rocm_topo
+from ..formats.slurm import read_topology_conf
 from ..formats.topo_matrix import read_topo_matrix
 from ..formats.watchdog import read_watchdog_lines
 from ..i18n import Translate, message
@@ -26,6 +29,7 @@ from . import check
 from .calls import call_findings
 from .case import machine_of
 from .expected import Predict
+from .fabrics import fabric_findings
 from .finding import Evidence, Finding, tell
 from .given import Given
 from .graphs import graph_findings
@@ -175,6 +179,16 @@ def _graph(found: Diagnosis, given: Given, model: Model) -> None:
     found.notes += [(given.name, note) for note in graphs.notes]
 
 
+def _fabric(read: Callable[[bytes], Fabric]) -> Callable[[Diagnosis, Given, Model], None]:
+    def take(found: Diagnosis, given: Given, model: Model) -> None:
+        fabric = read(given.whole())
+        found.hosts |= set(fabric.all_hosts)
+        found.findings += fabric_findings(given.name, fabric)
+        found.notes += [(given.name, note) for note in fabric.notes]
+
+    return take
+
+
 def _log(found: Diagnosis, given: Given, model: Model) -> None:
     log = read_nccl_lines(given.lines())
     found.hosts |= {thread.host for thread in log.threads.values()} - {""}
@@ -252,7 +266,8 @@ TAKE: Final = MappingProxyType(
     {
         **{kind: _machine(read) for kind, read in READ.items()}, "nccl_graph": _graph,
         "nccl_log": _log, "watchdog": _watchdog, "flight": _flight, "nccl_tests": _speed,
-        "facts": _speed,
+        "facts": _speed, "topology_conf": _fabric(read_topology_conf),
+        "ibnetdiscover": _fabric(read_ibnetdiscover),
     }
 )  # fmt: skip
 """What is done with each kind."""
