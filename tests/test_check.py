@@ -432,8 +432,8 @@ def test_the_command_s_json(run, tmp_path):
     value = json.loads(out)
     assert (status, err, value["ok"]) == (0, "", True)
     (finding,) = value["findings"]
-    assert set(finding) == {"kind", "fault", "subject", "figures", "evidence", "reason", "try",
-                            "confidence"}  # fmt: skip
+    assert set(finding) == {"kind", "area", "fault", "subject", "figures", "evidence", "reason",
+                            "try", "confidence"}  # fmt: skip
     assert finding["evidence"][0] == {"file": str(file), "line": 1, "text": '"said": "380 GB/s"'}
     assert value["notes"] == [{"line": 0, "text": "not understood, and left out: odd"}]
     file.write_bytes(table(sound(*SIZES)))

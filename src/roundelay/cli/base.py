@@ -28,6 +28,8 @@ COMMANDS: Final = (
     "explain",
     "overlap",
     "check",
+    "diagnose",
+    "topology",
     "bench",
     "probe",
     "doctor",

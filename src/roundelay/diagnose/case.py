@@ -11,12 +11,10 @@ from typing import Final
 
 from ..errors import RoundelayError
 from ..formats.nccl_tests import Row, Table, Timing, bus_factor
-from ..i18n import message
 from ..topology import Cluster
-from ..units import format_size
 from .expected import Judged, Predict
 from .facts import Facts
-from .finding import Evidence, Figures, Finding
+from .finding import Evidence, Figures, Finding, tell
 
 MACHINES: Final = MappingProxyType(
     {
@@ -182,22 +180,7 @@ def found(
         confidence: see `Finding`.
         subject: if not the case's.
     """
-    values = {name: shown(name, value) for name, value in figures.items()}
-    sentences = [message(text, **values) for text in reason]
-    told = sentences[0]
-    for sentence in sentences[1:]:
-        told = message("{first} {second}", first=told, second=sentence)
-    rounded = {k: round(v, 4) if isinstance(v, float) else v for k, v in figures.items()}
-    return Finding(
-        kind, subject or case.subject, rounded, cited, told, message(advice, **values), confidence,
-        fault,
+    return tell(
+        kind, subject or case.subject, figures, reason, advice, cited, fault=fault,
+        confidence=confidence,
     )  # fmt: skip
-
-
-def shown(name: str, value: float | int | str) -> str:
-    """A figure for people: sizes and shares as such, else four digits."""
-    if isinstance(value, str):
-        return value
-    if name.endswith("bytes"):
-        return format_size(int(value))
-    return f"{100 * value:.0f} %" if name.endswith("share") else f"{value:.4g}"

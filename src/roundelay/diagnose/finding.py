@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ..i18n import Message, Translate
+from ..i18n import Message, Translate, message
+from ..units import format_size
 
+Area: TypeAlias = Literal["hang", "machine", "speed"]
 Figures = dict[str, float | int | str]
 
 
@@ -33,6 +35,7 @@ class Finding:
         advice: what to try.
         confidence: 0 to 1.
         fault: whether something is off; else a figure is explained that may look so.
+        area: what it bears on.
     """
 
     kind: str
@@ -43,11 +46,13 @@ class Finding:
     advice: Message
     confidence: float
     fault: bool
+    area: Area = "speed"
 
     def as_json(self, translate: Translate) -> dict[str, Any]:
         """The value of `--json`, its sentences in the language of `translate`."""
         return {
             "kind": self.kind,
+            "area": self.area,
             "fault": self.fault,
             "subject": self.subject,
             "figures": dict(self.figures),
@@ -56,3 +61,38 @@ class Finding:
             "try": self.advice.tell(translate),
             "confidence": self.confidence,
         }
+
+
+def tell(
+    kind: str,
+    subject: str,
+    figures: Figures,
+    reason: Sequence[str],
+    advice: str,
+    cited: tuple[Evidence, ...] = (),
+    *,
+    fault: bool = False,
+    confidence: float = 0.8,
+    area: Area = "speed",
+) -> Finding:
+    """A finding; sentences have the names of figures in braces, where their values go."""
+    values = {name: shown(name, value) for name, value in figures.items()}
+    sentences = [message(text, **values) for text in reason]
+    told = sentences[0]
+    for sentence in sentences[1:]:
+        told = message("{first} {second}", first=told, second=sentence)
+    rounded = {k: round(v, 4) if isinstance(v, float) else v for k, v in figures.items()}
+    return Finding(
+        kind, subject, rounded, cited, told, message(advice, **values), confidence, fault, area
+    )
+
+
+def shown(name: str, value: float | int | str) -> str:
+    """A figure for people: sizes and shares as such, whole numbers whole, else four digits."""
+    if isinstance(value, str):
+        return value
+    if name.endswith("bytes"):
+        return format_size(int(value))
+    if isinstance(value, int) and abs(value) < 10**15:
+        return str(value)
+    return f"{100 * value:.0f} %" if name.endswith("share") else f"{value:.4g}"

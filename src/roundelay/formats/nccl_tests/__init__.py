@@ -6,10 +6,11 @@ tags of a launcher, lines of NCCL's log in between, or without a header.
 
 from __future__ import annotations
 
+from ..note import Note
 from .failures import no_table
 from .inference import bus_factor
 from .lines import lines
-from .measured import Device, Measured, Note, Row, Table, Timing
+from .measured import Device, Measured, Row, Table, Timing
 from .reader import Reader
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from ...i18n import Message
+from ..note import Note
 
 IN_PLACE: Final = (False, True)
 """The forms of a row in the order of its columns: whether in place."""
@@ -75,13 +75,6 @@ class Device:
     index: int
     bus: str
     name: str
-
-
-class Note(NamedTuple):
-    """Something odd in the text, and where."""
-
-    line: int
-    what: Message
 
 
 @dataclass(frozen=True)

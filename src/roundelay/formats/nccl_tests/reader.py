@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from ...i18n import Message, message
+from ..note import Note
 from .inference import infer, program
 from .lines import Line
-from .measured import Device, Note, Row, Table
+from .measured import Device, Row, Table
 from .rows import (
     ROUNDING,
     TIME_UNITS,

@@ -1,0 +1,222 @@
+"""Rules about flight recorder dumps: who has called what, and who is missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ..formats.flight import Call, Dump
+from .finding import Evidence, Figures, Finding, tell
+from .seen import names
+
+LISTED: Final = 8
+UNEVEN: Final = frozenset(
+    ("gather", "scatter", "broadcast", "_broadcast_oop", "all_gather_v", "reduce_scatter_v",
+     "all_to_all", "all_to_all_single", "alltoall", "alltoall_base", "barrier", "split")
+)  # fmt: skip
+"""Operations whose shapes may differ between ranks."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A process group: its members, and each rank's collectives by sequence."""
+
+    name: str
+    title: str
+    members: tuple[int, ...]
+    calls: Mapping[int, Mapping[int, Call]]
+    files: Mapping[int, str]
+
+    @property
+    def subject(self) -> str:
+        """The group, in a few words."""
+        title = f" ({self.title})" if self.title and self.title != self.name else ""
+        return f"group {self.name}{title}, n = {len(self.members)}"
+
+    def cited(self, calls: Iterable[tuple[int, Call]]) -> tuple[Evidence, ...]:
+        """Calls as evidence; entries of a dump have numbers, not lines."""
+        return tuple(
+            Evidence(
+                self.files.get(rank, "-"), 0, f"rank {rank}: entry {call.record}: {_told(call)}"
+            )
+            for rank, call in list(calls)[:LISTED]
+        )
+
+
+def _told(call: Call) -> str:
+    state = f"{call.state} retired" if call.retired else call.state
+    parts = (f"seq {call.sequence}", call.operation, _shape(call), call.dtype, state, call.where)
+    return " ".join(filter(None, parts))
+
+
+def _shape(call: Call) -> str:
+    return " ".join(str(list(shape)) for shape in call.inputs[:4]) or "[]"
+
+
+def groups_of(dumps: Sequence[Dump]) -> list[Group]:
+    """The groups that dumps tell of; a dump whose rank is not known gets none."""
+    members: dict[str, set[int]] = {}
+    titles: dict[str, str] = {}
+    calls: dict[str, dict[int, dict[int, Call]]] = {}
+    files: dict[int, str] = {}
+    for dump in dumps:
+        if dump.rank is None:
+            continue
+        files.setdefault(dump.rank, dump.file)
+        for name, ranks in dump.groups.items():
+            members.setdefault(name, set()).update(ranks)
+            titles.setdefault(name, dump.names.get(name, ""))
+        for call in dump.calls:
+            if not call.between:
+                own = calls.setdefault(call.group, {}).setdefault(dump.rank, {})
+                own[call.sequence] = call
+                members.setdefault(call.group, set()).add(dump.rank)
+        for name, ranks in dump.groups.items():
+            if dump.rank in ranks:
+                calls.setdefault(name, {}).setdefault(dump.rank, {})
+    return [
+        Group(name, titles.get(name, ""), tuple(sorted(members[name])), calls[name], files)
+        for name in members
+        if calls.get(name)
+    ]
+
+
+def call_findings(dumps: Sequence[Dump]) -> list[Finding]:
+    """What dumps show, group by group."""
+    found: list[Finding] = []
+    for group in groups_of(dumps):
+        before = len(found)
+        first = _first_difference(group)
+        found += [f for f in (first, _behind(group), _missing(group)) if f is not None]
+        if len(found) == before:
+            found.append(_together(group))
+    return found
+
+
+def _first_difference(group: Group) -> Finding | None:
+    """The first sequence at which calls are not the same."""
+    sequences = sorted({s for own in group.calls.values() for s in own})
+    for sequence in sequences:
+        made = {rank: own[sequence] for rank, own in group.calls.items() if sequence in own}
+        operations = Counter(call.operation for call in made.values())
+        if len(operations) > 1:
+            return _differs(group, sequence, made, "calls_differ", lambda call: call.operation)
+        operation = next(iter(operations))
+        if operation not in UNEVEN and len({call.inputs for call in made.values()}) > 1:
+            return _differs(group, sequence, made, "sizes_differ", _shape)
+        if len({call.dtype for call in made.values()} - {""}) > 1:
+            return _differs(group, sequence, made, "types_differ", lambda call: call.dtype)
+    return None
+
+
+_DIFFER: Final = {
+    "calls_differ": ("Ranks call different operations at sequence {sequence}: {parts}.",
+                     "Look for a branch that ranks take differently (a condition on data or rank), "
+                     "and for threads that call in another order."),
+    "sizes_differ": ("Sizes differ at sequence {sequence} of {operation}: {parts}.",
+                     "Look for uneven batches, a last batch that is smaller, or parameters without "
+                     "a gradient on one rank."),
+    "types_differ": ("Data types differ at sequence {sequence} of {operation}: {parts}.",
+                     "Look for autocast, or a conversion that one rank does not make."),
+}  # fmt: skip
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    return names([str(rank) for rank in ranks], LISTED)
+
+
+def _differs(
+    group: Group, sequence: int, made: Mapping[int, Call], kind: str, key: Callable[[Call], str]
+) -> Finding:
+    """Ranks by what they have called, the most common first."""
+    by: dict[str, list[int]] = {}
+    for rank, call in sorted(made.items()):
+        by.setdefault(key(call), []).append(rank)
+    common = sorted(by.items(), key=lambda item: -len(item[1]))[:LISTED]
+    parts = "; ".join(f"{what} on rank {_ranks(ranks)}" for what, ranks in common)
+    odd = min(by.values(), key=len)
+    figures: Figures = {
+        "sequence": sequence, "operation": next(iter(made.values())).operation, "parts": parts,
+        "odd": _ranks(odd),
+    }  # fmt: skip
+    reason, advice = _DIFFER[kind]
+    ordered = sorted(made.items(), key=lambda item: item[0] not in odd)
+    return tell(kind, group.subject, figures,
+                [reason, "All before it agree, so this is where they part."], advice,
+                group.cited(ordered), fault=True, confidence=0.95, area="hang")  # fmt: skip
+
+
+def _behind(group: Group) -> Finding | None:
+    """Ranks that have not made a call that others are in."""
+    last = {rank: max(own, default=0) for rank, own in group.calls.items()}
+    top = max(last.values(), default=0)
+    low = min(last.values(), default=0)
+    late = sorted(rank for rank, sequence in last.items() if sequence == low)
+    waiting = sorted(rank for rank, sequence in last.items() if sequence > low)
+    if not waiting:
+        return None
+    wanted = next((group.calls[r][low + 1] for r in waiting if low + 1 in group.calls[r]), None)
+    figures: Figures = {
+        "late": _ranks(late), "sequence": low + 1, "last": low,
+        "operation": wanted.operation if wanted else "?", "top": top,
+        "waiting": _ranks(waiting),
+    }  # fmt: skip
+    reason = ["Rank {late} never called {operation}, sequence {sequence}, in which rank {waiting} "
+              "wait: its last call is {last}."]  # fmt: skip
+    cited = [(r, group.calls[r][low + 1]) for r in waiting if low + 1 in group.calls[r]]
+    cited += [(r, group.calls[r][low]) for r in late if low in group.calls[r]]
+    return tell("never_called", group.subject, figures, reason,
+                "See what rank {late} does in its place (py-spy dump): data loading, a checkpoint, "
+                "an exception, a branch of its own.", group.cited(cited), fault=True,
+                confidence=0.9, area="hang")  # fmt: skip
+
+
+def _missing(group: Group) -> Finding | None:
+    """Members without a dump."""
+    gone = [rank for rank in group.members if rank not in group.calls]
+    if not gone:
+        return None
+    last = {rank: own[max(own)] for rank, own in group.calls.items() if own}
+    top = max((call.sequence for call in last.values()), default=0)
+    at = next((call for call in last.values() if call.sequence == top), None)
+    figures: Figures = {
+        "missing": _ranks(gone), "there": len(group.calls),
+        "ranks": len(group.members), "sequence": top, "operation": at.operation if at else "?",
+        "shape": _shape(at) if at else "[]",
+    }  # fmt: skip
+    return tell(
+        "missing_dump", group.subject, figures,
+        ["Rank {missing} has left no dump ({there} of {ranks} are here): it has died, or hangs "
+         "where it cannot write.",
+         "The last call that the others tell of is sequence {sequence}, {operation} {shape}."],
+        "Look at the end of that rank's own log first; what it passed to that call may differ from "
+        "what the others did.",
+        group.cited(sorted(last.items())), fault=True, confidence=0.85, area="hang",
+    )  # fmt: skip
+
+
+def _together(group: Group) -> Finding:
+    """All ranks seen have made the same calls."""
+    last = {rank: own[max(own)] for rank, own in group.calls.items() if own}
+    pending = {rank: call for rank, call in last.items() if not call.done}
+    at = next(iter(last.values()), None)
+    figures: Figures = {
+        "ranks": len(group.calls), "sequence": at.sequence if at else 0,
+        "operation": at.operation if at else "?",
+        "calls": max((len(own) for own in group.calls.values()), default=0),
+    }  # fmt: skip
+    if not pending:
+        return tell("matched", group.subject, figures,
+                    ["All {ranks} ranks made the same {calls} call(s), and all of them ended."],
+                    "Nothing hangs in this group; look at others, or at what comes after.",
+                    group.cited(sorted(last.items())[:2]), confidence=0.95,
+                    area="hang")  # fmt: skip
+    return tell(
+        "stuck_together", group.subject, figures,
+        ["All {ranks} ranks seen are in the same call, sequence {sequence} of {operation}, and it "
+         "does not end: no mismatch, so a network, a card or a rank that is not seen."],
+        "Look for Xid errors and link errors on all hosts, and run nccl-tests between them.",
+        group.cited(sorted(pending.items())), fault=True, confidence=0.8, area="hang",
+    )  # fmt: skip

@@ -1,0 +1,106 @@
+"""What files about switches say: levels, hosts, and how much narrower it gets above."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..formats.fabric import Fabric
+from .finding import Evidence, Figures, Finding, tell
+from .seen import names
+
+
+def fabric_findings(file: str, fabric: Fabric) -> list[Finding]:
+    """How the hosts hang together; and what is missing."""
+    found = [_unlisted(file, fabric), _blocks(file, fabric) if fabric.kind == "block"
+             else _levels(file, fabric)]  # fmt: skip
+    return [finding for finding in found if finding is not None]
+
+
+def _cited(file: str, fabric: Fabric) -> tuple[Evidence, ...]:
+    lines = list((fabric.lines or {}).items())[:2]
+    return tuple(Evidence(file, line, fabric.switches.get(name, name)) for name, line in lines)
+
+
+def _unlisted(file: str, fabric: Fabric) -> Finding | None:
+    """Switches that cables lead to and that are not described."""
+    if not fabric.unlisted:
+        return None
+    figures: Figures = {
+        "unlisted": len(fabric.unlisted), "switches": len(fabric.switches),
+        "examples": names(fabric.unlisted, 4),
+    }  # fmt: skip
+    return tell(
+        "incomplete", file, figures,
+        ["Links lead to {unlisted} switches that the file does not describe ({examples}): it is "
+         "cut off, or a part. What is said of the {switches} others says nothing of those."],
+        "Save it again, whole: into a file, not from the terminal.", _cited(file, fabric),
+        fault=True, confidence=0.9, area="machine",
+    )  # fmt: skip
+
+
+def _blocks(file: str, fabric: Fabric) -> Finding:
+    each = {len(own) for own in fabric.hosts.values()}
+    total = len(fabric.all_hosts)
+    never = [str(size) for size in fabric.block_sizes if size > total]
+    figures: Figures = {
+        "blocks": len(fabric.switches), "hosts": total, "never": names(never),
+        "each": " / ".join(str(n) for n in sorted(each)),
+        "sizes": names([str(size) for size in fabric.block_sizes]) or "-",
+    }  # fmt: skip
+    reason = ["{blocks} blocks of {each} hosts, {hosts} hosts in all; block sizes for planning: "
+              "{sizes}."]  # fmt: skip
+    if never:
+        reason.append("A size of {never} is never full: there are only {hosts} hosts.")
+    return tell("fabric", file, figures, reason,
+                "Ask for numbers of hosts that fill whole blocks.", _cited(file, fabric),
+                confidence=0.95, area="machine")  # fmt: skip
+
+
+def _levels(file: str, fabric: Fabric) -> Finding:
+    levels = fabric.levels
+    each = Counter(len(own) for own in fabric.hosts.values() if own)
+    rates = Counter(cable.label for cable in fabric.host_cables if cable.label)
+    figures: Figures = {
+        "switches": len(fabric.switches), "hosts": len(fabric.all_hosts), "levels": len(levels),
+        "by_level": " + ".join(map(str, levels)), "each": " / ".join(map(str, sorted(each))),
+        "rates": ", ".join(f"{rate} ({count})" for rate, count in rates.most_common(4)) or "-",
+        "left_out": len(fabric.left_out),
+    }  # fmt: skip
+    reason = ["{switches} switches in {levels} levels, from the hosts up {by_level}; {hosts} hosts "
+              "or network cards, {each} on a switch."]  # fmt: skip
+    if rates:
+        reason.append("Their links: {rates}.")
+    if fabric.left_out:
+        reason.append("Aggregation nodes ({left_out}) are no hosts.")
+    reason += _narrow(fabric, figures)
+    near = [own for own in fabric.hosts.values() if len(own) > 1]
+    if near and len(near[0]) <= 16:
+        figures["near"] = names([" + ".join(own[:8]) for own in near], 6)
+        reason.append("Nearest to one another, on one switch: {near}.")
+    return tell("fabric", file, figures, reason,
+                "Put ranks that exchange most on one switch, then under one switch above it.",
+                _cited(file, fabric), confidence=0.9, area="machine")  # fmt: skip
+
+
+def _narrow(fabric: Fabric, figures: Figures) -> list[str]:
+    """Links down and up of the switches that hosts hang on, where cables are counted."""
+    if fabric.kind != "network":
+        return []
+    down = {name: len(own) for name, own in fabric.hosts.items() if own}
+    up: Counter[str] = Counter()
+    for cable in fabric.cables:
+        up.update({cable.a: 1, cable.b: 1})
+    ways = Counter(f"{count}:{up[name]}" for name, count in down.items() if up[name])
+    if not ways:
+        return []
+    pairs = Counter(frozenset((cable.a, cable.b)) for cable in fabric.cables)
+    figures |= {"ways": ", ".join(f"{way} ({n})" for way, n in ways.most_common(4)),
+                "parallel": max(pairs.values())}  # fmt: skip
+    reason = ["Links down and up of the switches with hosts (how many): {ways}; between two "
+              "switches run up to {parallel} links."]  # fmt: skip
+    worst = max(down[name] / up[name] for name in down if up[name])
+    figures["worst"] = worst
+    reason.append("No switch has more links down than up." if worst <= 1 else
+                  "At the narrowest there are {worst} links down for one up, if their rates are "
+                  "equal.")  # fmt: skip
+    return reason

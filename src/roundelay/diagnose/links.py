@@ -1,0 +1,182 @@
+"""Rules about the links between the cards of a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Final
+
+from ..formats.machine import PATHS, Card, Machine
+from .finding import Figures, Finding
+from .seen import Seen, names
+
+USABLE: Final = MappingProxyType(
+    {"sm60": 18.0, "sm70": 20.0, "sm80": 20.0, "sm86": 12.0, "sm90": 20.6, "sm100": 40.1,
+     "sm103": 40.1}
+)  # fmt: skip
+"""GB/s one way that NCCL reckons for an NVLink, by compute capability (NCCL 2.30, topo.h)."""
+LINE: Final = 25.0
+"""GB/s one way of an NVLink from Volta to Hopper; it is twice that from Blackwell on."""
+LATE: Final = 100
+"""Compute capability from which it is."""
+
+
+def _line(card: Card) -> float:
+    digits = card.model.removeprefix("sm")
+    return 2 * LINE if digits.isdigit() and int(digits[:4]) >= LATE else LINE
+
+
+def _who(cards: Sequence[Card]) -> str:
+    """Names, with what else tells a card from others."""
+    found = []
+    for card in cards:
+        parts = [f"rank {card.rank}" if card.rank is not None else "",
+                 f"device {card.device}" if card.device is not None else "", card.bus]  # fmt: skip
+        about = ", ".join(filter(None, parts))
+        found.append(f"{card.name} ({about})" if about else card.name)
+    return names(found, 8)
+
+
+def linkless(seen: Seen) -> Finding | None:
+    """Cards without a link among cards that have them."""
+    cards = seen.machine.cards
+    without = [card for card in cards if not card.links]
+    others = [card for card in cards if card.links]
+    without = [card for card in without if card.name not in seen.machine.missing]
+    if not without or len(others) <= len(without):
+        return None
+    figures: Figures = {
+        "who": _who(without), "others": len(others), "links": seen.machine.usual_links(),
+    }  # fmt: skip
+    return seen.tell(
+        "linkless", figures,
+        ["{who}: no NVLink at all, while {others} others have {links} links each.",
+         "One such card pulls all ranks down: NCCL searches for what every rank can do, and falls "
+         "to a single channel as slow as 0.1 GB/s."],
+        "Look at that card, not at an average: nvidia-smi nvlink -s and nvidia-smi -q (fabric "
+        "state) there, the fabric manager's log, Xid errors in dmesg; reset it, or leave it out.",
+        seen.rows(without[:4]), fault=True, confidence=0.95, subject=_who(without),
+    )  # fmt: skip
+
+
+def few_links(seen: Seen) -> Finding | None:
+    """Cards with fewer links than most."""
+    machine, usual = seen.machine, seen.machine.usual_links()
+    few = [c for c in machine.cards if 0 < c.link_count < usual and c.name not in machine.missing]
+    if not few or 2 * len(few) > len(machine.cards) or machine.cut:
+        return None
+    figures: Figures = {"who": _who(few), "links": few[0].link_count, "usual": usual,
+                        "share": few[0].link_count / usual}  # fmt: skip
+    return seen.tell(
+        "few_links", figures,
+        ["{who}: {links} links, where most cards have {usual} ({share}).",
+         "Rings and trees go at the rate of the slowest card."],
+        "See which links are down (nvidia-smi nvlink -s), and have the card or the switch seen to.",
+        seen.rows(few[:4]), fault=True, confidence=0.9, subject=_who(few),
+    )  # fmt: skip
+
+
+def links_hidden(seen: Seen) -> Finding | None:
+    """`topo -mp` shows PCIe only."""
+    if seen.machine.links_shown:
+        return None
+    return seen.tell(
+        "links_hidden", {},
+        ["This is the table of PCIe alone (topo -mp): SYS between two cards does not mean that "
+         "there is no NVLink."],
+        "Ask for both: nvidia-smi topo -m.", seen.rows(seen.machine.cards[:1]), confidence=0.95,
+    )  # fmt: skip
+
+
+def parted(seen: Seen) -> Finding | None:
+    """Several ranks on parts of one card."""
+    parts = [card for card in seen.machine.cards if card.part is not None]
+    if len(parts) < 2:
+        return None
+    figures: Figures = {
+        "parts": len(parts), "whole": len({card.bus for card in parts}),
+        "links": max(card.link_count for card in parts), "who": names([c.name for c in parts]),
+    }  # fmt: skip
+    return seen.tell(
+        "parted", figures,
+        ["{who} are {parts} parts of {whole} card: no card is listed twice.",
+         "Each part lists all {links} links of the whole card; they are shared, not to be added."],
+        "Count links by PCI address.", seen.rows(parts[:4]), confidence=0.9,
+    )  # fmt: skip
+
+
+def connected(seen: Seen) -> Finding | None:
+    """How the cards reach one another."""
+    machine = seen.machine
+    if not machine.cards or not machine.links_shown:
+        return None
+    linked = [card for card in machine.cards if card.links]
+    if not linked:
+        return _by_pcie(seen)
+    figures: Figures = {"cards": len(machine.cards), "links": machine.usual_links()}
+    direct = "switch" not in linked[0].links
+    reason = [_mesh(machine, linked, figures) if direct else
+              "Cards: {cards}, each with {links} links to an NVSwitch."]  # fmt: skip
+    if linked[0].kind == "nvlink" and figures["links"]:
+        line, usable = _line(linked[0]), USABLE.get(linked[0].model)
+        figures["line_GBps"] = line * machine.usual_links()
+        figures["duplex_GBps"] = 2 * line * machine.usual_links()
+        if linked[0].model:
+            reason.append("Their line rate is {line_GBps} GB/s one way, {duplex_GBps} duplex.")
+        else:
+            reason.append("At 25 GB/s a link (Volta to Hopper) that is {line_GBps} GB/s one way, "
+                          "{duplex_GBps} duplex; from Blackwell on twice that.")  # fmt: skip
+        if usable:
+            figures["usable_GBps"] = usable * machine.usual_links()
+            reason.append("NCCL reckons with {usable_GBps} GB/s one way.")
+    return seen.tell("connected", figures, reason, "Compare what you measure with one direction.",
+                     seen.rows(linked[:1]), confidence=0.85)  # fmt: skip
+
+
+def _mesh(machine: Machine, linked: Sequence[Card], figures: Figures) -> str:
+    near = {len(card.links) for card in linked}
+    figures |= {"neighbours": max(near), "directed": sum(len(card.links) for card in linked),
+                "kind": "xGMI" if linked[0].kind == "xgmi" else "NVLink"}  # fmt: skip
+    if near == {len(machine.cards) - 1}:
+        return ("{cards} cards, each linked with all {neighbours} others by {kind}: a full mesh, "
+                "{directed} directed ways, no switch.")  # fmt: skip
+    return (
+        "{cards} cards, linked by {kind} with up to {neighbours} others, {directed} directed ways."
+    )
+
+
+def _by_pcie(seen: Seen) -> Finding | None:
+    """No link is shown: which pairs are near."""
+    machine = seen.machine
+    ways: dict[str, list[str]] = {}
+    for a, b, way in machine.pairs():
+        ways.setdefault(way, []).append(f"{a.name}-{b.name}")
+    if not ways:
+        return None
+    best = min(ways, key=_rank)
+    figures: Figures = {
+        "cards": len(machine.cards), "near": names(ways[best], 12), "way": best,
+        "ways": ", ".join(f"{way} {len(pairs)}" for way, pairs in sorted(ways.items(), key=_first)),
+    }  # fmt: skip
+    reason = ["{cards} cards, and the file shows no links between them: what they exchange goes "
+              "over PCIe (pairs by way: {ways})."]  # fmt: skip
+    if len(ways) > 1:
+        reason.append("The nearest pairs, by {way}: {near}.")
+    bare = machine.source == "nccl" and not any(card.model for card in machine.cards)
+    if bare:
+        reason = ["{cards} cards, told by their PCI class; links are not in such a file, "
+                  "since NCCL adds them when it starts."]  # fmt: skip
+    return seen.tell(
+        "connected", figures, reason,
+        "Put ranks that exchange most on the nearest pairs; order rings so that they cross sockets "
+        "as seldom as can be.",
+        seen.rows(machine.cards[:1]), confidence=0.85,
+    )  # fmt: skip
+
+
+def _rank(way: str) -> int:
+    return PATHS.index(way)
+
+
+def _first(item: tuple[str, list[str]]) -> int:
+    return _rank(item[0])

@@ -1,0 +1,301 @@
+"""Rules about logs of NCCL: what it has found, chosen and connected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from ..formats.nccl_log import Line, NcclLog, Thread
+from .finding import Evidence, Figures, Finding, tell
+from .seen import names
+from .warnings import warning_findings
+
+TINY: Final = 1.0
+"""GB/s: a PCIe figure below this is no link's."""
+SLOWER: Final = 3.0
+"""Times NCCL's own estimate, from which a measured time is off."""
+
+
+def _cited(file: str, *lines: Line | None) -> tuple[Evidence, ...]:
+    return tuple(Evidence(file, line.number, line.text[:300]) for line in lines if line)
+
+
+def tiny_pcie(file: str, log: NcclLog) -> Finding | None:
+    """NCCL believes that a PCIe link carries next to nothing."""
+    edges = [e for tree in log.systems.values() for e in tree
+             if e.medium == "PCI" and e.rate is not None and e.rate < TINY]  # fmt: skip
+    if not edges:
+        return None
+    figures: Figures = {"links": len(edges), "rate_GBps": min(e.rate or 0.0 for e in edges)}
+    return tell(
+        "virtual_pcie", names(sorted(log.systems)), figures,
+        ["NCCL believes that {links} PCIe links carry {rate_GBps} GB/s each: a virtual switch says "
+         "2.5 GT/s x1, which is not what it does.",
+         "So it goes round these links, and GPUDirect RDMA between a card and its network card may "
+         "be lost or bent through the host."],
+        "On the host of the virtual machine, pass on ACS and ATS and the link's real speed; or "
+        "give NCCL a topology file with the devices' link_speed and link_width at that switch "
+        "(NCCL_TOPO_FILE).",
+        _cited(file, *(e.line for e in edges[:3])), fault=True, confidence=0.9, area="machine",
+    )  # fmt: skip
+
+
+def no_gpudirect(file: str, log: NcclLog) -> Finding | None:
+    """Connections over InfiniBand without GPUDirect RDMA."""
+    ways = [w for w in log.networks.values() if not w.name.startswith("Socket")]
+    direct = any(w.direct for w in ways)
+    staged = [w for w in ways if w.staged > (w.staged_sends if direct else 0)]
+    if not staged:
+        return None
+    good = [w for w in ways if w.direct and not w.staged]
+    figures: Figures = {
+        "devices": names([f"{w.host} NET/{w.name}" for w in staged], 8),
+        "channels": names([str(c) for c in sorted({c for w in staged for c in w.channels})]),
+        "good": names([f"{w.host} NET/{w.name}" for w in good], 8),
+        "staged": sum(w.staged for w in staged), "direct": sum(w.direct for w in ways),
+    }  # fmt: skip
+    reason = ["No GDRDMA on {devices} (channels {channels}; connections: {staged} without, "
+              "{direct} with): data pass through the host's memory there."]  # fmt: skip
+    if good:
+        reason.append("{good} have it. So the card and that network card are too far apart, most "
+                      "likely on different sockets.")  # fmt: skip
+    return tell(
+        "no_gpudirect", names(sorted({w.host for w in staged})), figures, reason,
+        "See with nvidia-smi topo -m which network card is near which card; use one on the same "
+        "socket (NCCL_IB_HCA), load nvidia_peermem, and allow longer ways only on purpose "
+        "(NCCL_NET_GDR_LEVEL).",
+        _cited(file, *(w.first_staged for w in staged[:2]), *(w.first_direct for w in good[:1])),
+        fault=True, confidence=0.85 if good else 0.7, area="machine",
+    )  # fmt: skip
+
+
+def sockets_only(file: str, log: NcclLog) -> Finding | None:
+    """Traffic between hosts goes over plain sockets."""
+    ways = [w for w in log.networks.values() if w.name.startswith("Socket")]
+    if not ways or len(ways) < len(log.networks):
+        return None
+    figures: Figures = {"connections": sum(w.staged for w in ways)}
+    return tell(
+        "sockets_only", names(sorted({w.host for w in ways})), figures,
+        ["All connections between hosts ({connections}) go over TCP sockets: no RDMA network card "
+         "is used."],
+        "See that the container has /dev/infiniband, that NCCL_IB_DISABLE is not 1 and NCCL_IB_HCA "
+        "names cards that exist; on clouds see that the network plugin is loaded.",
+        _cited(file, *(w.first_staged for w in ways[:2])), fault=True, area="machine",
+    )  # fmt: skip
+
+
+def _local_size(log: NcclLog) -> int | None:
+    """Ranks of a host: as said, else by the numbers of ranks and devices."""
+    said = {t.local for t in log.threads.values() if t.local}
+    if said:
+        return said.pop() if len(said) == 1 else None
+    first = {ring[0] - t.device for t in log.threads.values() if t.device is not None
+             for ring in list(t.trees.values())[:1]}  # fmt: skip
+    size = math.gcd(*(abs(b - a) for a, b in pairwise(sorted(first)))) if len(first) > 1 else 0
+    size = size or max(first, default=0)
+    devices = max((t.device or 0 for t in log.threads.values()), default=0)
+    return size if size > devices else None
+
+
+def _tree_edges(log: NcclLog) -> Iterator[tuple[int, int, int]]:
+    """Channel, rank and the rank above or below it."""
+    for thread in log.threads.values():
+        for channel, (rank, above, below) in thread.trees.items():
+            for other in (above, *below):
+                if other >= 0:
+                    yield channel, rank, other
+
+
+def cross_rails(file: str, log: NcclLog) -> Finding | None:
+    """Trees go from one rail to another."""
+    size = _local_size(log)
+    if not size or size < 2:
+        return None
+    edges = {(c, min(a, b), max(a, b)) for c, a, b in _tree_edges(log) if a // size != b // size}
+    crossing = sorted(e for e in edges if e[1] % size != e[2] % size)
+    if not crossing:
+        return None
+    figures: Figures = {
+        "crossing": len(crossing), "edges": len(edges), "local": size,
+        "examples": names([f"{a} - {b} (channel {c})" for c, a, b in crossing], 6),
+    }  # fmt: skip
+    return tell(
+        "cross_rails", f"trees, {size} ranks a node", figures,
+        ["Trees cross rails: of {edges} edges between nodes {crossing} join cards of different "
+         "numbers (of {local} on a node): {examples}."],
+        "Where each rail has switches of its own, such edges pass the spine: see NCCL_CROSS_NIC=0, "
+        "and compare with NCCL_ALGO=Ring.", _trees_cited(file, log), confidence=0.8, area="machine",
+    )  # fmt: skip
+
+
+def _trees_cited(file: str, log: NcclLog) -> tuple[Evidence, ...]:
+    return _cited(file, *[t.first_tree for t in log.threads.values() if t.first_tree][:2])
+
+
+def far_apart(file: str, log: NcclLog) -> Finding | None:
+    """Cards that reach one another across sockets only, by NCCL's table of paths."""
+    ways = [r for r in log.paths if r.target.startswith("GPU/") and r.way != "LOC"]
+    slow = [r for r in ways if r.way == "SYS"]
+    if not slow or any(r.way == "NVL" for r in ways):
+        return None
+    near = [r for r in ways if r.way != "SYS"]
+    figures: Figures = {
+        "across_GBps": min(r.rate for r in slow), "across": len(slow), "near": len(near),
+        "near_GBps": max((r.rate for r in near), default=0.0),
+        "way": near[0].way if near else "",
+    }  # fmt: skip
+    reason = ["No NVLink: by NCCL's table {across} ways between cards cross the sockets (SYS), at "
+              "{across_GBps} GB/s one way."]  # fmt: skip
+    if near:
+        reason.append("Inside a socket it is {near_GBps} GB/s ({way}).")
+    return tell(
+        "far_apart", names(sorted({r.source for r in slow})), figures, reason,
+        "GeForce cards have no P2P: data go through the host's memory (SHM). Keep groups that "
+        "exchange much inside a socket; bind ranks and memory to it.",
+        _cited(file, slow[0].line), confidence=0.8, area="machine",
+    )  # fmt: skip
+
+
+def cliques(file: str, log: NcclLog) -> Finding | None:
+    """Multi-node NVLink: in how many cliques the cards are."""
+    if not log.health:
+        return None
+    found = {(h.fabric, h.clique) for h in log.health}
+    done = {h.state for h in log.health} == {3}
+    figures: Figures = {
+        "cards": len({h.bus for h in log.health}), "cliques": len(found),
+        "clique": names(sorted(c for _, c in found), 4),
+        "mask": names(sorted({h.mask for h in log.health}), 4),
+        "state": names([str(s) for s in sorted({h.state for h in log.health})]),
+    }  # fmt: skip
+    reason = ["NVLink between nodes: the cards seen here ({cards}) are in {cliques} clique(s) "
+              "({clique}), state {state} (3: registered), health mask {mask}."]  # fmt: skip
+    if len(found) > 1:
+        reason.append("Cards of different cliques do not reach one another by NVLink.")
+    return tell(
+        "cliques", f"{figures['cards']} cards", figures, reason,
+        "See nvidia-smi -q (Fabric) on a card that differs, and nvidia-imex-ctl -N.",
+        _cited(file, log.health[0].line), fault=len(found) > 1 or not done, area="machine",
+    )  # fmt: skip
+
+
+def beside_estimate(file: str, log: NcclLog) -> Finding | None:
+    """A measured time far above what NCCL itself had reckoned for the call."""
+    for _, choice in log.choices():
+        for time, rate, line in log.measured:
+            same = abs(time * 1e-6 * rate * 1e9 - choice.size) < 0.05 * choice.size
+            if choice.time_us and same and time > SLOWER * choice.time_us:
+                figures: Figures = {
+                    "size_bytes": choice.size, "algorithm": choice.algorithm,
+                    "protocol": choice.protocol, "estimate_us": choice.time_us, "time_us": time,
+                    "estimate_ms": choice.time_us / 1e3, "time_ms": time / 1e3,
+                    "times": time / choice.time_us,
+                }  # fmt: skip
+                return tell(
+                    "beside_estimate", choice.function or file, figures,
+                    ["{size_bytes} by {algorithm} / {protocol}: NCCL reckons {estimate_ms} ms, and "
+                     "it takes {time_ms} ms, {times} times as long.",
+                     "NCCL's choice rests on links that do not give what it believes."],
+                    "Test the network alone (ib_write_bw between each pair of hosts), look for "
+                    "loss (RoCE flow control) and for ways without GDRDMA.",
+                    _cited(file, choice.line, line), fault=True, confidence=0.8,
+                )  # fmt: skip
+    return None
+
+
+def chosen(file: str, log: NcclLog) -> Finding | None:
+    """What NCCL has chosen."""
+    choices = sorted(log.choices(), key=lambda c: -c[0])
+    if not choices:
+        return None
+    listed = [f"{c.function or '?'} {c.size} B: {c.algorithm} / {c.protocol}" for _, c in choices]
+    figures: Figures = {"choices": names(listed, 6), "calls": sum(count for count, _ in choices)}
+    return tell(
+        "chosen", file, figures,
+        ["NCCL has chosen (calls: {calls}): {choices}. (Old logs write Algo 0 for tree, 1 for "
+         "ring; proto 0 for LL, 1 for LL128, 2 for Simple.)"],
+        "Compare with `roundelay explain` for your cluster.",
+        _cited(file, *(c.line for _, c in choices[:2])), confidence=0.9,
+    )  # fmt: skip
+
+
+def built(file: str, log: NcclLog) -> Finding | None:
+    """Ranks, rings, trees and transports that the log shows."""
+    threads = [t for t in log.threads.values() if t.rings or t.trees or t.rank is not None]
+    if not threads and not log.transports:
+        return None
+    channels = {c for t in threads for c in (*t.rings, *t.trees)}
+    transports = ", ".join(f"{k} {v}" for k, v in log.transports.most_common(6))
+    seen = {_rank(t) for t in threads} - {None}
+    figures: Figures = {
+        "ranks": log.size or "?", "seen": len(seen), "channels": len(channels),
+        "transports": transports or "-", "versions": names(list(log.versions), 4) or "?",
+        "hosts": len({t.host for t in log.threads.values()} - {""}),
+    }  # fmt: skip
+    reason = ["Ranks: {ranks}, of which the log shows {seen} on {hosts} host(s); channels: "
+              "{channels}; connections: {transports}; version: {versions}."]  # fmt: skip
+    ring = _ring(threads)
+    if ring:
+        figures["ring"] = ring
+        reason.append("Ring 0: {ring}.")
+    lines = [t.complete or t.started or t.first_tree for t in threads]
+    return tell("built", file, figures, reason, "With NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING there is "
+                "more to read.", _cited(file, *[line for line in lines if line][:2]),
+                confidence=0.9, area="machine")  # fmt: skip
+
+
+def _rank(thread: Thread) -> int | None:
+    for rings in thread.rings.values():
+        return rings[1]
+    for trees in thread.trees.values():
+        return trees[0]
+    return thread.rank
+
+
+def _ring(threads: Sequence[Thread]) -> str:
+    """The first ring from the lowest rank on, as far as it is known."""
+    behind = {t.rings[0][1]: t.rings[0][2] for t in threads if 0 in t.rings}
+    rank = min((r for pair in behind.items() for r in pair), default=-1)
+    order: list[int] = []
+    while rank in behind and rank not in order and len(order) < 16:
+        order.append(rank)
+        rank = behind[rank]
+    return " -> ".join(map(str, [*order, rank])) if order else ""
+
+
+def stuck_in_start(file: str, log: NcclLog) -> Finding | None:
+    """Ranks that have begun to start up and are not through."""
+    begun = [t for t in log.threads.values() if t.started]
+    waiting = [t for t in begun if not t.complete]
+    if not waiting or (len(waiting) == len(begun) and not log.warned and not log.others):
+        return None
+    seen = {t.rank for t in begun}
+    missing = [str(r) for r in range(min(log.size or 0, 10**5)) if r not in seen]
+    figures: Figures = {
+        "waiting": names([str(t.rank) for t in waiting]), "begun": len(begun),
+        "missing": names(missing), "ranks": log.size or 0,
+    }  # fmt: skip
+    reason = ["Start-up is not through on rank {waiting} (begun: {begun} of {ranks})."]
+    if missing:
+        reason.append("Nothing is heard from rank {missing}: the others wait for it.")
+    return tell("stuck_in_start", file, figures, reason,
+                "Look at the ranks that are not heard from: their host, their own log, the address "
+                "at which rank 0 waits.", _cited(file, *[t.started for t in waiting][:3]),
+                fault=True, confidence=0.7, area="hang")  # fmt: skip
+
+
+Rule = Callable[[str, NcclLog], Finding | None]
+RULES: Final[tuple[Rule, ...]] = (
+    stuck_in_start, tiny_pcie, no_gpudirect, sockets_only, beside_estimate, cliques, far_apart,
+    cross_rails, chosen, built,
+)  # fmt: skip
+"""What weighs more comes first."""
+
+
+def log_findings(file: str, log: NcclLog) -> list[Finding]:
+    """All that the rules find in a log, warnings first."""
+    found = [finding for rule in RULES if (finding := rule(file, log)) is not None]
+    return [*warning_findings(file, log), *found]

@@ -1,0 +1,218 @@
+"""Rules about machines: what is connected how, and what of it is not as it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from ..formats.machine import PATHS, Card, Machine, Nic
+from .finding import Evidence, Figures, Finding
+from .links import connected, few_links, linkless, links_hidden, parted
+from .seen import Seen, names
+
+TINY: Final = 1.0
+"""GB/s: a PCIe figure below this is no link's, and NCCL acts on it all the same."""
+
+
+class Layout(NamedTuple):
+    """Cards by the class of their way to the network."""
+
+    near: list[tuple[Card, tuple[Nic, ...]]]
+    far: list[Card]
+    way: str
+
+
+def incomplete(seen: Seen) -> Finding | None:
+    """The file ends too early, or lacks rows."""
+    machine = seen.machine
+    if not machine.cut and not machine.missing:
+        return None
+    notes = [n for n in machine.notes if n.line] or list(machine.notes)
+    figures: Figures = {
+        "cards": len(machine.cards), "nics": len(machine.nics), "missing": names(machine.missing),
+        "line": max((n.line for n in notes), default=0),
+    }  # fmt: skip
+    reason = ["The file is not whole (line {line}): what is said here holds for what was read "
+              "(cards: {cards}, network cards: {nics}), and for no others."]  # fmt: skip
+    if machine.missing:
+        reason.append("Rows that are missing or cut off: {missing}.")
+    return seen.tell(
+        "incomplete", figures, reason, "Save it again, whole: into a file, not from the terminal.",
+        tuple(seen.at(line, "") for line in sorted({n.line for n in notes})[-4:]), fault=True,
+        confidence=0.95,
+    )  # fmt: skip
+
+
+def unknown_kinds(seen: Seen) -> Finding | None:
+    """Devices without a class."""
+    unknown = seen.machine.unknown
+    if not unknown:
+        return None
+    figures: Figures = {"devices": len(unknown), "buses": names([bus for bus, _ in unknown])}
+    return seen.tell(
+        "unknown_kinds", figures,
+        ["{devices} PCI devices have an address only: the file does not tell which are cards and "
+         "which network cards, nor how fast they are.",
+         "NCCL finds that out on the machine; from the file nothing can be concluded."],
+        "Dump the topology on the machine itself: NCCL_TOPO_DUMP_FILE=topo.xml with any program "
+        "that uses NCCL.",
+        tuple(Evidence(seen.file, line, bus) for bus, line in unknown[:4]), confidence=0.95,
+    )  # fmt: skip
+
+
+def virtual_pcie(seen: Seen) -> Finding | None:
+    """Bridges that say less than what hangs under them."""
+    slow = seen.machine.slow
+    if not slow:
+        return None
+    rate, below = min(s.rate for s in slow), max(s.below for s in slow)
+    tiny = rate < TINY
+    figures: Figures = {"bridges": len(slow), "figure_GBps": rate, "endpoint_GBps": below}
+    reason = ["{bridges} PCI bridges say {figure_GBps} GB/s, over devices that say "
+              "{endpoint_GBps}: that is a virtual port's figure and must not be taken literally; "
+              "{endpoint_GBps} GB/s one way is the rate to reckon with."]  # fmt: skip
+    advice = ("Reckon with the rate of the devices. If NCCL's log shows the low figure too, give "
+              "it a topology file with the right one (NCCL_TOPO_FILE).")  # fmt: skip
+    if tiny:
+        reason.append("NCCL does take it literally: it avoids these ways, or believes that hardly "
+                      "anything comes through.")  # fmt: skip
+        advice = ("In a virtual machine have the host pass on what the switch can do (ACS, ATS, "
+                  "link speed), or give NCCL a topology file with the devices' link_speed and "
+                  "link_width at the bridge (NCCL_TOPO_FILE).")  # fmt: skip
+    cited = tuple(Evidence(seen.file, s.line, s.text) for s in slow[:3])
+    return seen.tell("virtual_pcie", figures, reason, advice, cited, fault=tiny, confidence=0.9)
+
+
+def _layout(machine: Machine) -> Layout | None:
+    found = {card: machine.nearest(card) for card in machine.cards}
+    ways = {card: way for card, way in found.items() if way is not None}
+    if not ways:
+        return None
+    best = min((PATHS.index(way) for way, _ in ways.values()), default=0)
+    near = [(card, nics) for card, (way, nics) in ways.items() if PATHS.index(way) <= best]
+    far = [card for card, (way, _) in ways.items() if PATHS.index(way) > best]
+    return Layout(near, far, PATHS[best])
+
+
+def hidden_pcie(seen: Seen) -> Finding | None:
+    """All ways cross sockets though there is one NUMA node: a virtual machine."""
+    machine = seen.machine
+    numas = {card.numa for card in machine.cards}
+    ends: tuple[Card | Nic, ...] = (*machine.cards, *machine.nics)
+    ways = {machine.way(a, b) for a in machine.cards for b in ends if a is not b}
+    if len(machine.cards) < 2 or ways != {"SYS"} or len(numas) > 1 or not machine.links_shown:
+        return None
+    return seen.tell(
+        "hidden_pcie", {"cards": len(machine.cards)},
+        ["Every way is SYS though all {cards} cards are of one NUMA node: a virtual machine that "
+         "hides PCIe, or a table without it.",
+         "What is near what cannot be told from this; NCCL cannot tell it either."],
+        "Ask for a machine type that passes the PCIe layout on, or give NCCL a topology file of "
+        "the host (NCCL_TOPO_FILE).",
+        seen.rows(machine.cards[:1]), fault=True,
+    )  # fmt: skip
+
+
+def far_cards(seen: Seen) -> Finding | None:
+    """Cards that reach the network across sockets only, where others have it near."""
+    machine, layout = seen.machine, _layout(seen.machine)
+    if layout is None:
+        return None
+    across = [card for card in layout.far if (machine.nearest(card) or ("",))[0] == "SYS"]
+    if not across:
+        return None
+    figures: Figures = {
+        "far": names([c.name for c in across]), "near": names([c.name for c, _ in layout.near]),
+        "way": layout.way, "nics": len(machine.nics),
+    }  # fmt: skip
+    linked = any(card.links for card in across)
+    advice = ("Put a network card on the other socket too, or have ranks of the near cards speak "
+              "for the others (two levels).")  # fmt: skip
+    if linked:
+        advice = ("Let NCCL forward over NVLink to a card that has a network card (PXN, on by "
+                  "default: NCCL_PXN_DISABLE=0), and see in its log that it does.")  # fmt: skip
+    return seen.tell(
+        "far_cards", figures,
+        ["{far} reach a network card only across sockets (SYS), while {near} have one near "
+         "({way})."], advice, seen.rows(across[:4]), fault=True, confidence=0.9,
+    )  # fmt: skip
+
+
+def nic_layout(seen: Seen) -> Finding | None:
+    """Which card uses which network card."""
+    machine, layout = seen.machine, _layout(seen.machine)
+    if layout is None or layout.way == "SYS":
+        return None
+    pairs = [(card, nic) for card, nics in layout.near for nic in nics]
+    used = {nic.name for _, nic in pairs}
+    spare = [nic for nic in machine.nics if nic.name not in used]
+    figures: Figures = {
+        "map": names([f"{card.name}-{nic.name}" for card, nic in pairs], 32), "way": layout.way,
+        "cards": len(machine.cards), "nics": len(machine.nics),
+    }  # fmt: skip
+    single = len(pairs) == len(layout.near) == len(used)
+    reason = ["Each card has a network card of its own, by {way}: {map}." if single and
+              not layout.far else "Nearest network cards, by {way}: {map}."]  # fmt: skip
+    order = [machine.nics.index(nic) for _, nic in pairs]
+    if single and len(order) > 2 and order == sorted(order, reverse=True):
+        reason.append("Their order is reversed: go by the way, not by the number.")
+    reason += _rates(machine, layout, figures)
+    reason += _others(machine, layout, figures)
+    if spare:
+        figures["spare"] = names([nic.device or nic.name for nic in spare])
+        reason.append("No card is nearest to {spare}: most likely the network of management or "
+                      "storage, to be left out.")  # fmt: skip
+    advice = ("Bind each rank to its card's network card and NUMA node; leave out others by name "
+              "(NCCL_IB_HCA=^...).")  # fmt: skip
+    cited = seen.rows([card for card, _ in layout.near[:2]])
+    return seen.tell("nic_layout", figures, reason, advice, cited, confidence=0.9)
+
+
+def _rates(machine: Machine, layout: Layout, figures: Figures) -> Sequence[str]:
+    rates = [nic.rate for nic in machine.nics if nic.rate]
+    if not rates or len(rates) < len(machine.nics):
+        return ()
+    one = rates[0]
+    figures |= {"nic_GBps": one, "node_GBps": sum(rates)}
+    ports = max(len(nic.ports) for nic in machine.nics)
+    if ports > 1:
+        figures |= {"ports": ports, "port_GBps": machine.nics[0].ports[0]}
+        return ("A network card has {ports} ports of {port_GBps} GB/s, {nic_GBps} GB/s one way; "
+                "the node has {node_GBps} GB/s.",)  # fmt: skip
+    return ("A network card carries {nic_GBps} GB/s one way, all of the node {node_GBps} GB/s.",)
+
+
+def _others(machine: Machine, layout: Layout, figures: Figures) -> Sequence[str]:
+    """Cards that have it less near, but not across sockets."""
+    ways: dict[str, list[str]] = {}
+    for card in layout.far:
+        found = machine.nearest(card)
+        if found is not None and found[0] != "SYS":
+            ways.setdefault(found[0], []).append(card.name)
+    if not ways:
+        return ()
+    figures["others"] = names([f"{name} {way}" for way, list_ in ways.items() for name in list_])
+    return ("Others have it less near: {others}.",)
+
+
+Rule = Callable[[Seen], Finding | None]
+RULES: Final[tuple[Rule, ...]] = (
+    linkless,
+    few_links,
+    incomplete,
+    hidden_pcie,
+    far_cards,
+    virtual_pcie,
+    unknown_kinds,
+    links_hidden,
+    parted,
+    nic_layout,
+    connected,
+)
+"""What weighs more comes first."""
+
+
+def machine_findings(file: str, machine: Machine, lines: Sequence[str] = ()) -> list[Finding]:
+    """All that the rules find in a machine."""
+    seen = Seen(file, machine, tuple(lines))
+    return [finding for rule in RULES if (finding := rule(seen)) is not None]

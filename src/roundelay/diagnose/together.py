@@ -1,0 +1,273 @@
+"""Any mixture of files in, findings out, in the order of what matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from ..errors import RoundelayError
+from ..formats.fabric import Fabric
+from ..formats.flight import Dump, read_flight
+from ..formats.ibnet import read_ibnetdiscover
+from ..formats.machine import Machine
+from ..formats.nccl_graph import read_nccl_graph
+from ..formats.nccl_log import read_nccl_lines
+from ..formats.nccl_tests import read_nccl_tests
+from ..formats.nccl_topology import read_nccl_topology
+from ..formats.note import Note
+from ..formats.plain import text_of
+from ..formats.rocm_topo import read_rocm_topo
+from ..formats.slurm import read_topology_conf
+from ..formats.topo_matrix import read_topo_matrix
+from ..formats.watchdog import read_watchdog_lines
+from ..i18n import Translate, message
+from ..topology import Cluster
+from . import Machine as Named
+from . import check
+from .calls import call_findings
+from .case import machine_of
+from .expected import Predict
+from .fabrics import fabric_findings
+from .finding import Evidence, Finding, tell
+from .given import Given
+from .graphs import graph_findings
+from .logs import log_findings
+from .machines import machine_findings
+from .measured import measured_findings
+from .recognise import kinds_of
+from .watched import watched_findings
+
+AREAS: Final = ("hang", "machine", "speed")
+"""Where a job hangs, how fast it would be matters less."""
+NOT_READ: Final = MappingProxyType(
+    {
+        "trace": message("a profiler's trace"),
+        "msccl": message("an MSCCL algorithm"),
+        "mscclpp": message("an MSCCL++ plan"),
+        "schedule": message("a schedule file, which verify, cost and show take"),
+        "execution_trace": message("an execution trace"),
+    }
+)
+"""What is recognised, and what it is."""
+
+
+@dataclass
+class Diagnosis:
+    """What files hold and what is to be said of them.
+
+    Attributes:
+        files: each file's name and the kinds it was read as.
+        findings: in the order of what matters.
+        notes: what was odd, by file.
+        machines: that were described, by file.
+        hosts: names of hosts, to be replaced where asked for.
+    """
+
+    files: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[tuple[str, Note]] = field(default_factory=list)
+    machines: list[tuple[str, Machine]] = field(default_factory=list)
+    hosts: set[str] = field(default_factory=set)
+    dumps: list[Dump] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is off."""
+        return not any(finding.fault for finding in self.findings)
+
+    def as_json(self, translate: Translate) -> dict[str, Any]:
+        """The value of `--json`."""
+        return {
+            "ok": self.ok,
+            "files": [{"file": name, "kinds": list(kinds)} for name, kinds in self.files],
+            "findings": [finding.as_json(translate) for finding in self.findings],
+            "notes": [
+                {"file": file, "line": note.line, "text": note.what.tell(translate)}
+                for file, note in self.notes
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class Model:
+    """What rules about speed need: see `check`."""
+
+    cluster: Cluster | None
+    predict: Predict
+    machine: Named
+
+
+def diagnose(
+    files: Sequence[Given], cluster: Cluster | None, predict: Predict, machine: Named
+) -> Diagnosis:
+    """Read what there is, and say what is to be said.
+
+    Args:
+        files: any mixture.
+        cluster: where tables were measured; without one, the cards that they name tell.
+        predict: the model.
+        machine: gives named machines.
+
+    Raises:
+        RoundelayError: there is one file only, and nothing can be said of it.
+    """
+    found, model = Diagnosis(), Model(cluster, predict, machine)
+    for given in files:
+        try:
+            kinds = kinds_of(given)
+            if not kinds:
+                raise RoundelayError(
+                    "nothing known is in it; expected a topology, a log of NCCL, the output of "
+                    "nccl-tests, a flight recorder dump or messages of a watchdog"
+                )
+            for kind in kinds:
+                _take(found, given, kind, model)
+            found.files.append((given.name, kinds))
+        except RoundelayError as error:
+            if len(files) == 1:
+                raise RoundelayError(f"{given.name}: {error}") from None
+            found.files.append((given.name, ()))
+            what = message("left out: {error}", error=str(error))
+            found.notes.append((given.name, Note(0, what)))
+    found.findings = [*call_findings(found.dumps), *found.findings]
+    order = [(not f.fault, AREAS.index(f.area), i) for i, f in enumerate(found.findings)]
+    found.findings = [found.findings[i] for *_, i in sorted(order)]
+    return found
+
+
+def _take(found: Diagnosis, given: Given, kind: str, model: Model) -> None:
+    if kind in NOT_READ:
+        what = message("{what}: known, but there is nothing to say of it yet", what=NOT_READ[kind])
+        found.notes.append((given.name, Note(0, what)))
+        return
+    TAKE[kind](found, given, model)
+
+
+def _machine(read: Callable[[bytes], Machine]) -> Callable[[Diagnosis, Given, Model], None]:
+    def take(found: Diagnosis, given: Given, model: Model) -> None:
+        data = given.whole()
+        machine = read(data)
+        lines = text_of(data).split("\n")
+        found.machines.append((given.name, machine))
+        found.findings += machine_findings(given.name, machine, lines)
+        found.notes += [(given.name, note) for note in machine.notes]
+
+    return take
+
+
+def read_machine(given: Given) -> Machine:
+    """The machine that a file describes.
+
+    Raises:
+        RoundelayError: it describes none.
+    """
+    kinds = kinds_of(given)
+    read = next((READ[kind] for kind in kinds if kind in READ), None)
+    if read is None:
+        raise RoundelayError(
+            f"{given.name}: no topology; expected NCCL's XML, nvidia-smi topo -m or rocm-smi "
+            "--showtopo"
+        )
+    return read(given.whole())
+
+
+def _graph(found: Diagnosis, given: Given, model: Model) -> None:
+    graphs = read_nccl_graph(given.whole())
+    found.findings += graph_findings(given.name, graphs)
+    found.notes += [(given.name, note) for note in graphs.notes]
+
+
+def _fabric(read: Callable[[bytes], Fabric]) -> Callable[[Diagnosis, Given, Model], None]:
+    def take(found: Diagnosis, given: Given, model: Model) -> None:
+        fabric = read(given.whole())
+        found.hosts |= set(fabric.all_hosts)
+        found.findings += fabric_findings(given.name, fabric)
+        found.notes += [(given.name, note) for note in fabric.notes]
+
+    return take
+
+
+def _log(found: Diagnosis, given: Given, model: Model) -> None:
+    log = read_nccl_lines(given.lines())
+    found.hosts |= {thread.host for thread in log.threads.values()} - {""}
+    found.findings += log_findings(given.name, log)
+    found.notes += [(given.name, note) for note in log.notes]
+
+
+def _watchdog(found: Diagnosis, given: Given, model: Model) -> None:
+    found.findings += watched_findings(given.name, read_watchdog_lines(given.lines()))
+
+
+def _flight(found: Diagnosis, given: Given, model: Model) -> None:
+    dumps = read_flight(given.whole(), given.name)
+    for dump in dumps:
+        found.notes += [(given.name, note) for note in dump.notes]
+        if dump.rank is None:
+            what = message("no rank in the dump, and no number at the end of its name; left out")
+            found.notes.append((given.name, Note(0, what)))
+    found.dumps += dumps
+
+
+def _speed(found: Diagnosis, given: Given, model: Model) -> None:
+    data = given.whole()
+    cluster = model.cluster or _measured_on(found, given.name, data, model.machine)
+    try:
+        report = check(data, given.name, cluster, model.predict, model.machine)
+    except RoundelayError as error:
+        if data.lstrip().startswith(b"{") or found.hosts:  # a log may hold a few words of a table
+            what = message("left out: {error}", error=str(error))
+            found.notes.append((given.name, Note(0, what)))
+            return
+        found.findings.append(tell(
+            "no_table", given.name, {"what": str(error)}, ["{what}."],
+            "Mend that first; there is no figure to judge.", (Evidence(given.name, 0, ""),),
+            fault=True,
+        ))  # fmt: skip
+        return
+    found.findings += measured_findings(given.name, data)
+    found.findings += report.findings
+    found.notes += [(given.name, note) for note in report.notes]
+
+
+def _measured_on(found: Diagnosis, name: str, data: bytes, machine: Named) -> Cluster | None:
+    """The named machine with the cards that a table lists, as many nodes of it."""
+    if data.lstrip().startswith(b"{"):
+        return None
+    try:
+        tables = read_nccl_tests(data).tables
+    except RoundelayError:
+        return None
+    for table in tables:
+        found.hosts |= {device.host for device in table.devices}
+        cards = sorted({device.name for device in table.devices})
+        kind = next(filter(None, map(machine_of, cards)), None)
+        if kind and table.nodes and table.ranks and table.ranks > 1:
+            where = f"{kind}:{table.nodes}"
+            try:
+                cluster = machine(where)
+            except RoundelayError:
+                continue
+            what = message("judged as {where}, by its cards; --cluster names another", where=where)
+            found.notes.append((name, Note(table.line, what)))
+            return cluster
+    return None
+
+
+READ: Final = MappingProxyType(
+    {
+        "nccl_topology": read_nccl_topology, "topo_matrix": read_topo_matrix,
+        "rocm_topo": read_rocm_topo,
+    }
+)  # fmt: skip
+"""What describes a machine."""
+TAKE: Final = MappingProxyType(
+    {
+        **{kind: _machine(read) for kind, read in READ.items()}, "nccl_graph": _graph,
+        "nccl_log": _log, "watchdog": _watchdog, "flight": _flight, "nccl_tests": _speed,
+        "facts": _speed, "topology_conf": _fabric(read_topology_conf),
+        "ibnetdiscover": _fabric(read_ibnetdiscover),
+    }
+)  # fmt: skip
+"""What is done with each kind."""

@@ -1,0 +1,198 @@
+"""Rules about what watchdogs, fingerprints, RAS and Gloo say of a hang."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from math import gcd
+from typing import Final
+
+from ..formats.nccl_log import Line
+from ..formats.watchdog import Timeout, Watched
+from .finding import Evidence, Figures, Finding, tell
+from .seen import names
+
+LATE: Final = 1.5
+"""Times the limit, from which a watchdog spoke much too late."""
+_LOOPBACK: Final = re.compile(r"remote=\[(127\.[\d.]+|::1)\]")
+_TIMED_OUT: Final = re.compile(r"Timed out waiting (\d+)\s?ms")
+_PEER: Final = re.compile(r"\[([\d.]+|[\da-f:]+)\]:(\d+)")
+
+
+def _cited(file: str, lines: Iterable[Line]) -> tuple[Evidence, ...]:
+    return tuple(Evidence(file, line.number, line.text[:300]) for line in list(lines)[:4])
+
+
+def prints_differ(file: str, said: Watched) -> Finding | None:
+    """Fingerprints of a call that are not the same."""
+    if len(said.prints) < 2:
+        return None
+    a, b = said.prints[:2]
+    kind = ("calls_differ" if a.operation != b.operation else
+            "sizes_differ" if a.shape != b.shape else "types_differ")  # fmt: skip
+    figures: Figures = {
+        "sequence": a.sequence, "rank": a.rank, "other": b.rank, "operation": a.operation,
+        "one": _print(kind, a), "two": _print(kind, b),
+    }  # fmt: skip
+    reason = ["At sequence {sequence} rank {rank} calls {operation} with {one}, rank {other} with "
+              "{two}."]  # fmt: skip
+    advice = "Look for a branch that the two ranks take differently."
+    if kind == "sizes_differ" and a.operation.startswith(("ALLREDUCE", "_ALLREDUCE")):
+        reason.append("Where these are gradients, a part of the model was not used on one rank, "
+                      "such as a batch without images.")  # fmt: skip
+        advice = ("Make every rank use all of the model in each step (a zero-weighted pass), or "
+                  "set find_unused_parameters=True.")  # fmt: skip
+    return tell(kind, file, figures, reason, advice, _cited(file, [a.line]), fault=True,
+                confidence=0.9, area="hang")  # fmt: skip
+
+
+def _print(kind: str, print_: object) -> str:
+    shape = list(getattr(print_, "shape", ()))
+    what = {"sizes_differ": shape, "types_differ": getattr(print_, "dtype", "")}
+    return str(what.get(kind, getattr(print_, "operation", "")))
+
+
+def counts_differ(file: str, said: Watched) -> Finding | None:
+    """Ranks time out at different sequences."""
+    first: dict[int, Timeout] = {}
+    for timeout in said.timeouts:
+        rank = -1 if timeout.rank is None else timeout.rank
+        if rank not in first or timeout.sequence < first[rank].sequence:
+            first[rank] = timeout
+    places = {timeout.sequence for timeout in first.values()}
+    if len(places) < 2:
+        return None
+    low, high = min(places), max(places)
+    behind = sorted(rank for rank, t in first.items() if t.sequence == low)
+    ahead = sorted(rank for rank, t in first.items() if t.sequence == high)
+    figures: Figures = {
+        "low": low, "high": high, "behind": names([str(r) for r in behind]), "apart": high - low,
+        "ahead": names([str(r) for r in ahead]), "ratio": low / high, "near": _ratio(low, high),
+    }  # fmt: skip
+    reason = ["Rank {behind} waits in sequence {low}, rank {ahead} in {high}: they have made "
+              "different numbers of calls, {apart} apart."]  # fmt: skip
+    if high - low > 100 and figures["near"]:
+        reason.append("That is about {near}: it has gone on for long, call after call.")
+    reason += _late(said, figures)
+    return tell(
+        "counts_differ", file, figures, reason,
+        "Look for uneven numbers of batches (drop_last, join()), a loop whose length depends on "
+        "data, or a call under a condition on the rank.",
+        _cited(file, [t.line for t in first.values()]), fault=True, confidence=0.9, area="hang",
+    )  # fmt: skip
+
+
+def _ratio(low: int, high: int) -> str:
+    """A ratio of small numbers that is near, such as 2:3."""
+    for b in range(2, 9):
+        a = round(b * low / high)
+        if 0 < a < b and gcd(a, b) == 1 and abs(low / high - a / b) < 0.002:
+            return f"{a}:{b}"
+    return ""
+
+
+def _late(said: Watched, figures: Figures) -> list[str]:
+    worst = max(said.timeouts, key=lambda t: (t.ran_ms or 0) / max(t.timeout_ms, 1), default=None)
+    if worst is None or not worst.ran_ms or worst.ran_ms < LATE * worst.timeout_ms:
+        return []
+    figures |= {"ran_ms": worst.ran_ms, "limit_ms": worst.timeout_ms}
+    return ["The watchdog spoke after {ran_ms} ms, though the limit is {limit_ms} ms: the time "
+            "counts from when the call was queued, or the watchdog was held up."]  # fmt: skip
+
+
+def stuck_together(file: str, said: Watched) -> Finding | None:
+    """All ranks that report are in the same call."""
+    timeouts = said.timeouts
+    if not timeouts or len({(t.sequence, t.operation, t.elements) for t in timeouts}) > 1:
+        return None
+    one = timeouts[0]
+    ranks = {t.rank for t in timeouts} | {p.rank for p in said.progress if p.at == one.sequence}
+    seen = sorted(rank for rank in ranks if rank is not None)
+    figures: Figures = {
+        "sequence": one.sequence, "operation": one.operation,
+        "ranks": names([str(r) for r in seen]),
+        "elements": one.elements if one.elements is not None else "?",
+        "silent": names([str(r) for r in range(max(seen, default=0)) if r not in seen]) or "-",
+        "limit_ms": one.timeout_ms,
+    }  # fmt: skip
+    reason = ["All that report (rank {ranks}) wait in the same call: sequence {sequence}, "
+              "{operation} of {elements} elements. Among them is no mismatch."]  # fmt: skip
+    if figures["silent"] != "-":
+        reason.append("Of lower rank numbers, {silent} do not report.")
+    enqueued = max((p.enqueued for p in said.progress), default=0)
+    if enqueued > one.sequence:
+        figures |= {"queued": enqueued, "completed": max(p.completed for p in said.progress)}
+        reason.append("Behind it calls up to {queued} are queued; the last that ended is "
+                      "{completed}.")  # fmt: skip
+    reason.append("So look for a rank that does not report (it never came, or has died), then for "
+                  "a fault of network or card.")  # fmt: skip
+    reason += _late(said, figures)
+    return tell(
+        "stuck_together", file, figures, reason,
+        "Find the ranks that say nothing, and read the end of their logs; have every rank write a "
+        "flight recorder dump (TORCH_FR_BUFFER_SIZE=2000, TORCH_NCCL_DUMP_ON_TIMEOUT=1).",
+        _cited(file, [t.line for t in timeouts]), fault=True, confidence=0.85, area="hang",
+    )  # fmt: skip
+
+
+def ras(file: str, said: Watched) -> Finding | None:
+    """NCCL's RAS says who is behind."""
+    if not said.ras:
+        return None
+    ahead = max(said.ras, key=lambda r: r.sequence)
+    behind = min(said.ras, key=lambda r: r.sequence)
+    late = names([str(r) for r in said.missing]) or str(behind.rank)
+    figures: Figures = {
+        "late": late, "sequence": ahead.sequence, "completed": behind.sequence,
+        "operation": said.next_operation or "?", "ahead": ahead.rank,
+    }  # fmt: skip
+    return tell(
+        "never_called", file, figures,
+        ["Rank {late} never enqueued call {sequence} ({operation}), in which rank {ahead} waits: "
+         "its last one that ended is {completed}.", "So rank {late} is late or stalled before it."],
+        "See what rank {late} does (py-spy dump, its log); the others are not at fault.",
+        _cited(file, [ahead.line]), fault=True, confidence=0.9, area="hang",
+    )  # fmt: skip
+
+
+def gloo(file: str, said: Watched) -> Finding | None:
+    """What Gloo's connections say."""
+    if not said.gloo:
+        return None
+    loop = next((line for line in said.gloo if _LOOPBACK.search(line.text)), None)
+    if loop is not None:
+        return tell(
+            "loopback", file, {"address": (_LOOPBACK.search(loop.text) or [""] * 2)[1]},
+            ["A rank offers {address}, its own loopback address, to ranks on other hosts: the "
+             "host's name leads there (/etc/hosts)."],
+            "GLOO_SOCKET_IFNAME=eth0 (the interface between the hosts), or an address in "
+            "/etc/hosts that others reach.", _cited(file, [loop]), fault=True,
+            confidence=0.9, area="machine",
+        )  # fmt: skip
+    late = next((line for line in said.gloo if _TIMED_OUT.search(line.text)), None)
+    if late is not None:
+        return tell(
+            "timed_out", file, {"limit_ms": int((_TIMED_OUT.search(late.text) or [0, 0])[1])},
+            ["A receive waited {limit_ms} ms in vain: another rank has not made this call."],
+            "Get dumps of all ranks (torch's flight recorder) and compare them here.",
+            _cited(file, [late]), fault=True, confidence=0.7, area="hang",
+        )  # fmt: skip
+    peers = names(
+        sorted({f"{a}:{p}" for line in said.gloo for a, p in _PEER.findall(line.text)}), 4
+    )
+    return tell(
+        "peer_lost", file, {"peers": peers or "?"},
+        ["A connection was closed from the other side ({peers}): that rank has ended or was "
+         "killed. These lines are of the ranks that lived on."],
+        "Read the end of the log of the rank at that address: its error is the first one.",
+        _cited(file, said.gloo), fault=True, confidence=0.7, area="hang",
+    )  # fmt: skip
+
+
+Rule = Callable[[str, Watched], Finding | None]
+RULES: Final[tuple[Rule, ...]] = (prints_differ, counts_differ, stuck_together, ras, gloo)
+
+
+def watched_findings(file: str, said: Watched) -> list[Finding]:
+    """All that the rules find in messages."""
+    return [finding for rule in RULES if (finding := rule(file, said)) is not None]

@@ -1,0 +1,61 @@
+"""Lists of hosts as Slurm writes them: tux[0-3,12,018-020],login."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ..errors import RoundelayError
+
+MOST: Final = 2**20
+"""Names of a list."""
+_PART: Final = re.compile(r"[^,\[\]]*(?:\[[^\[\]]*\][^,\[\]]*)*")
+_BRACKET: Final = re.compile(r"\[([^\[\]]*)\]")
+_RANGE: Final = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?")
+
+
+def hosts(text: str) -> tuple[str, ...]:
+    """The names of a list, in its order; zeros in front are kept.
+
+    Raises:
+        RoundelayError: a bracket or a range is not sound, or there are more than a million names.
+    """
+    found: list[str] = []
+    at = 0
+    while at < len(text):
+        part = _PART.match(text, at)
+        if part is None or not part[0].strip():
+            raise RoundelayError(f"{text[:80]!r}: no list of hosts at {text[at : at + 20]!r}; "
+                                 "expected such as node[01-16,20]")  # fmt: skip
+        found += _expanded(part[0].strip(), MOST - len(found))
+        at = part.end()
+        if at < len(text) and text[at] != ",":
+            raise RoundelayError(f"{text[:80]!r}: a bracket that is not closed or not opened")
+        at += 1
+    return tuple(found)
+
+
+def _expanded(part: str, left: int) -> list[str]:
+    names = [""]
+    end = 0
+    for bracket in _BRACKET.finditer(part):
+        plain, numbers = part[end : bracket.start()], _numbers(bracket[1], left)
+        if len(names) * len(numbers) > left:
+            raise RoundelayError(f"{part[:80]!r}: more than {MOST:,} names")
+        names = [f"{name}{plain}{number}" for name in names for number in numbers]
+        end = bracket.end()
+    return [name + part[end:] for name in names]
+
+
+def _numbers(text: str, left: int) -> list[str]:
+    found: list[str] = []
+    for word in text.split(","):
+        bounds = _RANGE.fullmatch(word.strip())
+        if bounds is None:
+            raise RoundelayError(f"[{text[:60]}]: {word[:20]!r} is no range; expected such as 1-4")
+        first, last = bounds[1], bounds[2] or bounds[1]
+        if not 0 <= int(last) - int(first) < left:
+            raise RoundelayError(f"[{text[:60]}]: {word[:20]!r} runs backwards, or is too long")
+        wide = len(first)
+        found += [str(number).zfill(wide) for number in range(int(first), int(last) + 1)]
+    return found

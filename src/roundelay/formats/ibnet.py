@@ -1,0 +1,106 @@
+"""What `ibnetdiscover` prints, and the networks of ibsim, which look the same without GUIDs."""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import Final
+
+from ..errors import RoundelayError
+from ..i18n import message
+from .fabric import Cable, Fabric
+from .note import Note
+from .plain import text_of
+
+_NODE: Final = re.compile(
+    r'^(Switch|Ca|Rt|Hca)\s+(\d+)\s+"([^"]{1,200})"(?:\s*#\s*"([^"]*)")?', re.I
+)
+_PORT: Final = re.compile(r'^\[(\d+)\](?:\([^)]*\))?\s+"([^"]{1,200})"\[(\d+)\](?:\([^)]*\))?(.*)$')
+_TITLE: Final = re.compile(r'"([^"]*)"')
+_RATE: Final = re.compile(r"\b(\d{1,2})x(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)\b")
+LANES: Final = MappingProxyType(
+    {"SDR": 0.25, "DDR": 0.5, "QDR": 1.0, "FDR10": 1.25, "FDR": 1.7, "EDR": 3.125, "HDR": 6.25,
+     "NDR": 12.5, "XDR": 25.0}
+)  # fmt: skip
+"""GB/s of data that a lane carries one way, after coding: 4xHDR is 200 Gb/s, 25 GB/s."""
+MOST: Final = 2**20
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.titles: dict[str, str] = {}
+        self.switches: dict[str, str] = {}
+        self.lines: dict[str, int] = {}
+        self.ends: dict[str, str] = {}
+        self.cables: dict[tuple[str, str, str, str], Cable] = {}
+        self.notes: list[Note] = []
+        self.current = ""
+
+    def take(self, number: int, text: str) -> None:
+        if node := _NODE.match(text):
+            name = node[3]
+            self.current = name
+            self.titles[name] = (node[4] or name).strip()
+            if node[1].lower() == "switch":
+                self.switches[name] = self.titles[name]
+            else:
+                self.ends[name] = self.titles[name]
+            self.lines.setdefault(name, number)
+        elif (port := _PORT.match(text)) and self.current and len(self.cables) < MOST:
+            self._cable(port)
+        elif text.startswith("[") and self.current:
+            self.notes.append(Note(number, message("a port that is cut off: {text}",
+                                                   text=text[:60])))  # fmt: skip
+
+    def _cable(self, port: re.Match[str]) -> None:
+        own, peer, rest = (self.current, port[1]), (port[2], port[3]), port[4]
+        title, rate = _TITLE.search(rest), _RATE.search(rest)
+        if title:
+            self.titles.setdefault(port[2], title[1].strip())
+        low, high = sorted((own, peer))
+        cable = Cable(own[0], port[2], int(rate[1]) * LANES[rate[2]] if rate else None,
+                      f"{rate[1]}x{rate[2]}" if rate else "")  # fmt: skip
+        key = (*low, *high)
+        if key not in self.cables or (rate and not self.cables[key].rate):
+            self.cables[key] = cable  # each cable is listed at both of its ends
+
+
+def read_ibnetdiscover(data: bytes) -> Fabric:
+    """The network that `ibnetdiscover` has found.
+
+    Raises:
+        RoundelayError: there is no switch and no network card in the text.
+    """
+    reader = _Reader()
+    for number, line in enumerate(text_of(data).split("\n"), 1):
+        reader.take(number, line.strip())
+    if not reader.switches and not reader.ends:
+        raise RoundelayError('no node; expected the output of ibnetdiscover, with lines such as '
+                             'Switch 41 "S-0002c90300000001"')  # fmt: skip
+    hosts: dict[str, list[str]] = {name: [] for name in reader.switches}
+    between, ends, left_out = [], [], []
+    unlisted: dict[str, None] = {}
+    for cable in reader.cables.values():
+        names = (cable.a, cable.b)
+        switches = [name for name in names if name in reader.switches]
+        for name in names:
+            if name not in reader.switches and name not in reader.ends:
+                unlisted[name] = None
+        if len(switches) == 2:
+            between.append(cable)
+            continue
+        for name in names:
+            if name in reader.switches or name.startswith("S-"):
+                continue
+            title = reader.titles.get(name, name)
+            if "Aggregation Node" in title:
+                left_out.append(title)
+            elif switches:
+                hosts[switches[0]].append(title)
+                ends.append(cable)
+    found = {name: tuple(own) for name, own in hosts.items()}
+    gone = tuple(name for name in unlisted if name.startswith("S-"))
+    return Fabric(
+        "ibnetdiscover", "network", reader.switches, found, tuple(between), tuple(ends),
+        unlisted=gone, left_out=tuple(left_out), lines=reader.lines, notes=tuple(reader.notes),
+    )  # fmt: skip

@@ -1,0 +1,158 @@
+"""Lines of a log, one by one: a file of any length is read without holding it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO, Final
+
+from .grammar import KEPT, SAYS, At, call, choice, edge, paths, text_of, variable
+from .record import Line, NcclLog, Thread, Warned
+
+LONGEST: Final = 2**16
+"""Bytes of a line; what is longer is read as several."""
+THREADS: Final = 2**17
+"""Threads that are told apart."""
+HEADS: Final = 2**16
+_HEAD: Final = re.compile(rb"([\w.\-]*):(\d{1,15}):(\d{1,15})(?: \[(-?\d{1,15})\])?\s*$")
+_SOURCE: Final = re.compile(rb"(?:^|\s)([\w/.\-]+\.(?:cc|h|cpp|cu|hpp)(?::\d+)?):?\s*$")
+_VERSION: Final = re.compile(rb"([NR]CCL) version:? *(\d\S*)")
+_ROW: Final = re.compile(
+    rb"^(?:\[\d+\])?\s+(\d{1,15}(?:\.\d{1,15})?)\s+(\d{1,15}\.\d{1,15})\s+(\d{1,15}\.\d{1,15})\s+(?:\d+|N/A)\b"
+)
+_VARYING: Final = re.compile(r"0x[0-9a-f]+|\d+")
+_ESCAPE: Final = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
+_TREE: Final = b"=== System"
+
+
+def lines_of(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file; a longer one than `LONGEST` comes in parts."""
+    return iter(lambda: file.readline(LONGEST), b"")
+
+
+class Reader:
+    """Takes lines one by one."""
+
+    def __init__(self) -> None:
+        self.log = NcclLog()
+        self._heads: dict[bytes, Thread] = {}
+        self._trees: dict[str, Thread | None] = {}
+
+    def read(self, lines: Iterable[bytes]) -> NcclLog:
+        """Take all lines."""
+        take, number = self._take, 0
+        for number, raw in enumerate(lines, 1):
+            at = raw.find(b"NCCL ")
+            if at < 0:
+                self._other(number, raw)
+                continue
+            if raw.find(b"\x1b") >= 0:
+                raw = _ESCAPE.sub(b"", raw)
+                at = raw.find(b"NCCL ")
+            while at >= 0:
+                behind = raw.find(b"NCCL INFO ", at + 5)
+                if behind < 0:
+                    take(number, raw, at, len(raw))
+                    break
+                end = self._start(raw, at, behind)
+                take(number, raw, at, end)
+                raw, at = raw[end:], behind - end
+        self.log.lines = number
+        return self.log
+
+    def _start(self, raw: bytes, at: int, behind: int) -> int:
+        """Where the second of two lines that run into one another begins."""
+        head = _HEAD.search(raw, at, behind)
+        if head is None:
+            return behind
+        host, known = head[1], {thread.host.encode() for thread in self.log.threads.values()}
+        if host in known:
+            return head.start()
+        tail = max((name for name in known if name and host.endswith(name)), key=len, default=host)
+        return head.start() + len(host) - len(tail)  # what ran into it is not of the name
+
+    def _other(self, number: int, raw: bytes) -> None:
+        """A line of somebody else: a bare row of nccl-tests is kept."""
+        self.log.others += 1
+        if len(self.log.measured) < KEPT and (row := _ROW.match(raw)):
+            line = Line(number, text_of(raw))
+            self.log.measured.append((float(row[1]), float(row[2]), line))
+
+    def _take(self, number: int, raw: bytes, at: int, end: int) -> None:
+        level = raw[at + 5 : at + 10]
+        if level == b"versi":
+            self._version(number, raw, at)
+            return
+        if level not in (b"INFO ", b"WARN ", b"TRACE"):
+            self.log.others += 1
+            return
+        thread = self._heads.get(raw[:at])
+        if thread is None:
+            thread = self._thread(raw[:at])
+        body = raw[at + 10 : end]
+        if level == b"WARN ":
+            self._warned(number, raw[:at], body.strip(), thread)
+        elif level == b"INFO ":
+            self._says(number, raw, body.rstrip(), thread)
+
+    def _says(self, number: int, raw: bytes, body: bytes, thread: Thread) -> None:
+        space = body.find(b" ")
+        word = body[:space] if space > 0 else body
+        say = SAYS.get(word)
+        if say is not None:
+            say(self.log, thread, body, At(number, raw))
+        elif word[-1:] == b":" and b" -> Algo " in body:
+            choice(self.log, thread, body, At(number, raw))
+        elif word[-1:] == b":" and b" opCount " in body:
+            call(self.log, thread, body, At(number, raw))
+        elif space == 0 or body.startswith((_TREE, b"CPU/", b"GPU/")):
+            self._tree(number, raw, body, thread)
+        elif b"Bytes -> " in body:
+            choice(self.log, thread, body, At(number, raw))
+        elif b"set by environment" in body:
+            variable(self.log, thread, body, At(number, raw))
+        elif b"CCL version" in body:
+            self._version(number, raw, 0)
+
+    def _tree(self, number: int, raw: bytes, body: bytes, thread: Thread) -> None:
+        """The tree of the system, of the first thread of a host that prints it; paths."""
+        at = At(number, raw)
+        if body.startswith(_TREE):
+            owner = self._trees.setdefault(thread.host, thread)
+            if owner is thread and self.log.systems.get(thread.host):
+                self._trees[thread.host] = None  # its second communicator
+            self.log.systems.setdefault(thread.host, [])
+        elif body.startswith(b"GPU/"):
+            paths(self.log, thread, body, at)
+        elif self._trees.get(thread.host) is thread:
+            edge(self.log, thread, body, at)
+
+    def _version(self, number: int, raw: bytes, at: int) -> None:
+        found = _VERSION.search(raw, max(at - 1, 0))
+        if found and len(self.log.versions) < KEPT:
+            name = f"{found[1].decode()} {text_of(found[2])}"
+            self.log.versions.setdefault(name, Line(number, text_of(raw)))
+
+    def _thread(self, head: bytes) -> Thread:
+        """The thread that a line's head names; a head with a time differs in every line."""
+        plain = head.rstrip()
+        found = _HEAD.search(plain) or _HEAD.search(_SOURCE.sub(b"", plain))
+        key = found[0].strip() if found else b""
+        thread = self.log.threads.get(key)
+        if thread is None:
+            host, pid, device = (found[1], found[2], found[4]) if found else (b"", b"", None)
+            thread = Thread(text_of(host), text_of(pid), int(device) if device else None)
+            if len(self.log.threads) < THREADS:
+                self.log.threads[key] = thread
+        if len(self._heads) < HEADS:
+            self._heads[head] = thread
+        return thread
+
+    def _warned(self, number: int, head: bytes, body: bytes, thread: Thread) -> None:
+        source = _SOURCE.search(head)
+        place, text = text_of(source[1]) if source else "", text_of(body)
+        key = (place, _VARYING.sub("#", text))
+        line = Line(number, text_of(head + b"NCCL WARN " + body))
+        count, first = self.log.warned.get(key, (0, Warned(place, text, thread.host, line)))
+        if count or len(self.log.warned) < KEPT:
+            self.log.warned[key] = count + 1, first

@@ -1,0 +1,70 @@
+"""Slurm's topology.conf: trees, blocks and rings (Slurm 26.11's manual page)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ..errors import RoundelayError
+from ..i18n import message
+from .fabric import Cable, Fabric
+from .hostlist import hosts
+from .note import Note
+from .plain import text_of
+
+_PAIR: Final = re.compile(r"(\w+)\s*=\s*(\S+)")
+_KINDS: Final = (("switchname", "tree"), ("blockname", "block"), ("ringname", "ring"))
+NAME: Final = 64
+"""Characters of a switch's name."""
+
+
+def read_topology_conf(data: bytes) -> Fabric:
+    """The switches, blocks or rings of a topology.conf.
+
+    Raises:
+        RoundelayError: no line names one, or a list of hosts is not sound.
+    """
+    notes: list[Note] = []
+    kinds: dict[str, None] = {}
+    switches: dict[str, str] = {}
+    own: dict[str, tuple[str, ...]] = {}
+    below: dict[str, tuple[str, ...]] = {}
+    lines: dict[str, int] = {}
+    sizes: tuple[int, ...] = ()
+    for number, raw in enumerate(text_of(data).split("\n"), 1):
+        text = raw.split("#")[0]
+        fields = {key.lower(): value for key, value in _PAIR.findall(text)}
+        kind = next((kind for key, kind in _KINDS if key in fields), "")
+        if "blocksizes" in fields:
+            sizes = tuple(int(n) for n in fields["blocksizes"].split(",") if n.isdigit()
+                          and len(n) < 10)  # fmt: skip
+        if not kind:
+            if text.strip() and "blocksizes" not in fields:
+                what = message("not understood, and left out: {name}", name=text.strip()[:80])
+                notes.append(Note(number, what))
+            continue
+        kinds[kind] = None
+        for name in _listed(fields[f"{'switch' if kind == 'tree' else kind}name"], number):
+            if name in switches:
+                what = message("{name} stands there twice; the first one counts", name=name)
+                notes.append(Note(number, what))
+                continue
+            switches[name], lines[name] = name, number
+            own[name] = _listed(fields.get("nodes", ""), number)
+            below[name] = _listed(fields.get("switches", ""), number)
+    if not switches:
+        raise RoundelayError("no SwitchName, BlockName or RingName; expected a topology.conf of "
+                             "Slurm, such as SwitchName=s0 Nodes=node[0-5]")  # fmt: skip
+    if len(kinds) > 1:
+        notes.append(Note(0, message("more than one kind: {kinds}", kinds=", ".join(kinds))))
+    cables = tuple(Cable(name, low) for name, lows in below.items() for low in lows)
+    unlisted = tuple(dict.fromkeys(c.b for c in cables if c.b not in switches))
+    return Fabric("slurm", next(iter(kinds)), switches, own, cables, block_sizes=sizes,
+                  unlisted=unlisted, lines=lines, notes=tuple(notes))  # fmt: skip
+
+
+def _listed(text: str, number: int) -> tuple[str, ...]:
+    try:
+        return hosts(text) if text else ()
+    except RoundelayError as error:
+        raise RoundelayError(f"line {number}: {error}") from None

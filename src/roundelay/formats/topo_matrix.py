@@ -1,0 +1,221 @@
+"""The table of `nvidia-smi topo -m` (or -mp), also quoted, as Markdown, wrapped or cut off.
+
+Columns are told by their names, so that every driver's table is read: with and without affinities,
+with NIC0 or mlx5_0 for a network card.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from ..errors import RoundelayError
+from ..i18n import message
+from .machine import PATHS, Card, Machine, Nic
+from .note import Note
+from .plain import text_of
+
+_ESCAPES: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\x1b\(B")
+_QUOTE: Final = re.compile(r"^(?:[>#*\s]|//)+")
+_CARD: Final = re.compile(r"GPU\d{1,9}")
+_BEHIND: Final = ("CPU", "NUMA", "CPU_Affinity", "NUMA_Affinity", "GPU_NUMA_ID", "Affinity")
+"""Columns that are no devices."""
+_LEGEND: Final = re.compile(r"^\s*(NIC\d+)\s*[:=]\s*(\S+)")
+_LINKS: Final = re.compile(r"NV(\d{1,6})")
+_CELLS: Final = MappingProxyType({"X": "LOC", "SOC": "SYS", "QPI": "SYS", "NS": "", "N/A": ""})
+"""Cells that are not the name of a class: a drive's own, old drivers', not supported."""
+_RULE: Final = re.compile(r"[\s|:+-]+")
+MOST_LINKS: Final = 18
+"""Links of a card; where the table says more in all, a switch gives each pair the same ones."""
+WIDEST: Final = 1024
+"""Columns."""
+
+
+@dataclass
+class _Row:
+    name: str
+    line: int
+    cells: list[str]
+    rest: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Table:
+    """What is read so far."""
+
+    columns: list[str] = field(default_factory=list)
+    fields: list[str] = field(default_factory=list)
+    line: int = 0
+    rows: dict[str, _Row] = field(default_factory=dict)
+    legend: dict[str, str] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+    prefix: bool = False
+    last: _Row | None = None
+
+
+def read_topo_matrix(data: bytes) -> Machine:
+    """The machine that a table describes.
+
+    Raises:
+        RoundelayError: there is no such table.
+    """
+    table = _Table()
+    for number, raw in enumerate(text_of(data).split("\n"), 1):
+        _take(table, number, _ESCAPES.sub("", raw).rstrip("\r"))
+    if not table.columns or not table.rows:
+        raise RoundelayError(
+            "no table of `nvidia-smi topo -m`: expected a head such as GPU0 GPU1 CPU Affinity, and "
+            "a row for every name in it"
+        )
+    return _machine(table)
+
+
+def _words(text: str) -> list[str]:
+    text = re.sub(r"(CPU|NUMA|GPU NUMA) (Affinity|ID)", r"\1_\2", text)
+    return text.replace("GPU NUMA_ID", "GPU_NUMA_ID").replace("|", " ").split()
+
+
+def _take(table: _Table, number: int, text: str) -> None:
+    if re.search(r"topo +-(?:mp|p)\b|--matrix_pci", text):
+        table.prefix = True
+    words = _words(_QUOTE.sub("", text))
+    if not words or _RULE.fullmatch(text):
+        return
+    if found := _LEGEND.match(_QUOTE.sub("", text)):
+        table.legend[found[1]] = found[2]
+    elif words[0] in table.columns and len(words) > 1 and (_cell(words[1]) or words[1] in _BEHIND):
+        _begin(table, number, words)
+    elif _is_head(table, words):
+        _head(table, number, words)
+    elif table.columns and _CARD.fullmatch(words[0]) and len(words) > 1 and _cell(words[1]):
+        what = message("{name} is no column of the table", name=words[0])
+        table.notes.append(Note(number, what))
+        table.last = None
+    elif table.last is not None and len(table.last.cells) < len(table.columns):
+        _continue(table, words)
+    elif len(words) == 1 and table.rows and words[0] in ("GPU", "NIC", "mlx5_"):
+        table.notes.append(Note(number, message("a row that is cut off: {text}", text=words[0])))
+
+
+def _is_head(table: _Table, words: Sequence[str]) -> bool:
+    """Whether these name columns: the first line that begins with a card, or more of the same."""
+    if any(map(_cell, words)):
+        return False
+    if _CARD.fullmatch(words[0]):
+        return len(words) > 1
+    return bool(table.columns) and not table.rows and words[0] not in table.columns
+
+
+def _head(table: _Table, number: int, words: Sequence[str]) -> None:
+    """The names of columns; what follows directly belongs to a head that is wrapped."""
+    names = [word for word in words if word not in _BEHIND][:WIDEST]
+    fields = [word for word in words if word in _BEHIND]
+    if table.rows and set(names) & set(table.columns):
+        what = message("a second table; only the first one is read")
+        table.notes.append(Note(number, what))
+        return
+    table.line = table.line or number
+    table.columns += [name for name in names if name not in table.columns]
+    table.fields += fields
+
+
+def _begin(table: _Table, number: int, words: Sequence[str]) -> None:
+    row = table.rows.get(words[0])
+    if row is None:
+        row = table.rows[words[0]] = _Row(words[0], number, [])
+    table.last = row
+    _continue(table, words[1:])
+
+
+def _continue(table: _Table, words: Sequence[str]) -> None:
+    """Put cells into the row that is being read, and affinities behind them."""
+    row = table.last
+    if row is None:
+        return
+    for at, word in enumerate(words):
+        if len(row.cells) >= len(table.columns) or not _cell(word):
+            row.rest += words[at:]
+            return
+        row.cells.append(word)
+
+
+def _cell(word: str) -> bool:
+    return word in PATHS or word in _CELLS or bool(_LINKS.fullmatch(word))
+
+
+def _machine(table: _Table) -> Machine:
+    cards = tuple(_card(table, name) for name in table.columns if _CARD.fullmatch(name))
+    nics = tuple(_nic(table, name) for name in table.columns if not _CARD.fullmatch(name))
+    missing = []
+    for name in table.columns:
+        row = table.rows.get(name)
+        if row is None:
+            missing.append(name)
+            table.notes.append(Note(table.line, message("{name} has no row", name=name)))
+        elif len(row.cells) < len(table.columns):
+            missing.append(name)
+            what = message("the row of {name} ends after {found} of {wanted} columns", name=name,
+                           found=len(row.cells), wanted=len(table.columns))  # fmt: skip
+            table.notes.append(Note(row.line, what))
+    between = _between(table)
+    shown = not table.prefix or any(card.links for card in cards)
+    return Machine(
+        "nvidia-smi", cards, nics, between, links_shown=shown, missing=tuple(missing),
+        cut=bool(missing), notes=tuple(sorted(table.notes, key=lambda note: note.line)),
+    )  # fmt: skip
+
+
+def _between(table: _Table) -> dict[tuple[str, str], str]:
+    """Ways by pair of names; what a missing row would say is taken from the column."""
+    found: dict[tuple[str, str], str] = {}
+    for row in table.rows.values():
+        for column, cell in zip(table.columns, row.cells, strict=False):
+            way = "NVL" if _LINKS.fullmatch(cell) else _CELLS.get(cell, cell)
+            if not way or column == row.name:
+                continue
+            if found.setdefault((row.name, column), way) != way:
+                what = message("{a} to {b} is {x} here, and {y} elsewhere", a=row.name, b=column,
+                               x=way, y=found[row.name, column])  # fmt: skip
+                table.notes.append(Note(row.line, what))
+            found.setdefault((column, row.name), way)
+    return found
+
+
+def _links(table: _Table, name: str) -> dict[str, int]:
+    """NVLinks by the other's name; by "switch" where all are reached by the same links."""
+    found: dict[str, int] = {}
+    for row in table.rows.values():
+        for column, cell in zip(table.columns, row.cells, strict=False):
+            count = _LINKS.fullmatch(cell)
+            if count and name in (row.name, column):
+                found[column if row.name == name else row.name] = int(count[1])
+    each = set(found.values())
+    if len(found) > 1 and len(each) == 1 and len(found) * max(each) > MOST_LINKS:
+        return {"switch": each.pop()}
+    return found
+
+
+def _card(table: _Table, name: str) -> Card:
+    row = table.rows.get(name)
+    return Card(
+        name, row.line if row else table.line, numa=_numa(table, row),
+        device=int(name[3:]) if len(name) < 12 else None, links=_links(table, name),
+    )  # fmt: skip
+
+
+def _nic(table: _Table, name: str) -> Nic:
+    row = table.rows.get(name)
+    device = table.legend.get(name, "" if name.startswith("NIC") else name)
+    return Nic(name, row.line if row else table.line, device=device)
+
+
+def _numa(table: _Table, row: _Row | None) -> int | None:
+    """The NUMA node; by the position of its column, since no column is empty in a card's row."""
+    if row is None or "NUMA_Affinity" not in table.fields:
+        return None
+    at = table.fields.index("NUMA_Affinity")
+    value = row.rest[at] if at < len(row.rest) else ""
+    return int(value) if value.isdigit() and len(value) < 6 else None

@@ -1,0 +1,332 @@
+"""Any mixture of files: what is found, in which order, and how it is told."""
+
+import ast
+import gzip
+import json
+import os
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+from cases import WANTED, answer, cases, lacks
+
+import roundelay.diagnose as package
+from roundelay import RoundelayError, cli
+from roundelay.clusters import cluster
+from roundelay.diagnose.anonymous import Anonymous
+from roundelay.diagnose.calls import call_findings
+from roundelay.diagnose.given import Given
+from roundelay.diagnose.logs import log_findings
+from roundelay.diagnose.machines import machine_findings
+from roundelay.diagnose.recognise import kinds_of
+from roundelay.diagnose.together import diagnose
+from roundelay.diagnose.watched import watched_findings
+from roundelay.formats.flight import read_flight
+from roundelay.formats.nccl_log import read_nccl_log
+from roundelay.formats.nccl_topology import read_nccl_topology
+from roundelay.formats.topo_matrix import read_topo_matrix
+from roundelay.formats.watchdog import read_watchdog
+from roundelay.i18n import translator
+from roundelay.simulate.nccl import predict
+
+FILES = Path(__file__).parent / "files"
+TABLE = b"""# all_reduce, n = 8
+# size count type redop root time algbw busbw #wrong
+# (B) (elements) (us) (GB/s) (GB/s)
+1073741824 268435456 float sum -1 8200.0 130.94 229.15 0
+"""
+
+
+def look(*files):
+    return diagnose(
+        [Given(*f) if isinstance(f, tuple) else f for f in files], None, predict, cluster
+    )
+
+
+def given(name, data):
+    return Given(name, data=data)
+
+
+def kinds(findings):
+    return {finding.kind: finding for finding in findings}
+
+
+# What a file is.
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("topology.xml", ("nccl_topology",)), ("graph.xml", ("nccl_graph",)),
+     ("topo_m.txt", ("topo_matrix",)), ("showtopo.txt", ("rocm_topo",)),
+     ("nccl.log", ("nccl_log", "nccl_tests")), ("watchdog.log", ("watchdog",)),
+     ("flight1", ("flight",)), ("flight2.json", ("flight",))],
+)  # fmt: skip
+def test_files_are_told_by_what_stands_in_them(name, kind, tmp_path):
+    data = (FILES / name).read_bytes()
+    assert kinds_of(given("x", data)) == kind
+    assert kinds_of(given("x", gzip.compress(data))) == kind
+    file = tmp_path / "y"
+    file.write_bytes(data)
+    assert kinds_of(Given("y", file)) == kind
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [(b'{"traceEvents": []}', "trace"), (b'{"gpus": 8}', "facts"), (TABLE, "nccl_tests"),
+     (b'<algo name="x"/>', "msccl"), (b'{"gpus": [{"threadblocks": []}]}', "mscclpp"),
+     (pickle.dumps({"entries": []}, 0), "flight"), (b"hello\n", ""), (b"", "")],
+)  # fmt: skip
+def test_other_kinds(data, kind):
+    assert "".join(kinds_of(given("x", data))[:1]) == (kind or "")
+
+
+def test_a_log_that_begins_with_much_else():
+    data = b"step 1 loss 2.0\n" * 80000 + (FILES / "nccl.log").read_bytes()
+    assert kinds_of(given("x", data)) == ("nccl_log",)
+
+
+# What is found.
+
+
+def test_a_machine():
+    machine = read_nccl_topology((FILES / "topology.xml").read_bytes())
+    found = kinds(machine_findings("f", machine))
+    assert found["linkless"].fault
+    assert found["linkless"].subject == "GPU3 (rank 3, device 3, 0000:40:00.0)"
+    assert found["virtual_pcie"].figures["figure_GBps"] == 0.1875
+    assert found["virtual_pcie"].fault
+    assert found["connected"].figures["usable_GBps"] == 370.8
+    assert "GPU0-NIC0" in found["nic_layout"].figures["map"]
+
+
+def test_a_table_of_ways():
+    found = kinds(machine_findings("f", read_topo_matrix((FILES / "topo_m.txt").read_bytes())))
+    assert set(found) == {"nic_layout", "connected"}
+    assert "mesh" in str(found["connected"].reason)
+    assert found["connected"].figures["line_GBps"] == 200
+
+
+def test_half_the_links_of_a_card():
+    text = (FILES / "topology.xml").read_bytes().replace(
+        b'target="fffffff:ff:ff.0" count="9"', b'target="fffffff:ff:ff.0" count="0"')  # fmt: skip
+    found = kinds(machine_findings("f", read_nccl_topology(text)))
+    assert found["few_links"].figures["share"] == 0.5
+    assert "GPU1" in found["few_links"].subject
+
+
+def test_a_log():
+    found = kinds(log_findings("f", read_nccl_log((FILES / "nccl.log").read_bytes())))
+    assert {"no_route", "too_many_nodes", "virtual_pcie", "chosen", "built", "cliques"} <= set(
+        found
+    )
+    assert found["no_route"].figures["times"] == 2
+    assert found["no_route"].evidence[0].line == 34
+    assert "stuck_in_start" in found
+    assert found["stuck_in_start"].figures["missing"] == "2, 3"
+
+
+def test_a_log_over_sockets_only():
+    log = b"a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0\n"
+    assert kinds(log_findings("f", read_nccl_log(log)))["sockets_only"].fault
+    log += log.replace(b"Socket", b"IB")
+    assert "sockets_only" not in kinds(log_findings("f", read_nccl_log(log)))
+
+
+def test_an_unknown_warning_is_told_as_it_stands():
+    log = b"a:1:2 [0] x.cc:1 NCCL WARN the moon is in the way\n"
+    found = kinds(log_findings("f", read_nccl_log(log)))
+    assert "the moon is in the way" in str(found["nccl_warns"].reason)
+
+
+def test_watchdogs():
+    found = kinds(watched_findings("f", read_watchdog((FILES / "watchdog.log").read_bytes())))
+    assert found["counts_differ"].figures["behind"] == "3"
+    assert found["sizes_differ"].figures["sequence"] == 4
+    assert "Rank 0, 2 never enqueued call 12" in str(found["never_called"].reason)
+    assert "192.0.2.7:4000" in str(found["peer_lost"].reason)
+
+
+def dump(rank, *calls, ranks=3):
+    """A dump of a rank with calls (operation, shape, done)."""
+    entries = [
+        {"process_group": ["0", "default_pg"], "collective_seq_id": i, "record_id": i,
+         "profiling_name": f"nccl:{name}", "input_sizes": [shape], "input_dtypes": [dtype],
+         "state": "completed" if done else "scheduled", "retired": done}
+        for i, (name, shape, done, dtype) in enumerate(calls, 1)
+    ]  # fmt: skip
+    value = {"entries": entries, "pg_config": {"0": {"ranks": str(list(range(ranks)))}}}
+    return read_flight(json.dumps(value).encode(), f"rank{rank}")[0]
+
+
+SUM = ("all_reduce", [4], True, "Float")
+OPEN = ("all_reduce", [4], False, "Float")
+
+
+@pytest.mark.parametrize(
+    ("last", "kind", "words"),
+    [
+        ((SUM, SUM, SUM), "matched", "All 3 ranks made the same 2 call"),
+        ((OPEN, OPEN, OPEN), "stuck_together", "sequence 2 of all_reduce"),
+        ((OPEN, ("broadcast", [4], False, "Float"), OPEN), "calls_differ", "broadcast on rank 1"),
+        ((OPEN, OPEN, ("all_reduce", [5], False, "Float")), "sizes_differ", r"\[5\] on rank 2"),
+        ((OPEN, OPEN, ("all_reduce", [4], False, "Half")), "types_differ", "Half on rank 2"),
+        ((OPEN, None, OPEN), "never_called", "Rank 1 never called all_reduce, sequence 2"),
+        ((OPEN, OPEN), "missing_dump", "Rank 2 has left no dump"),
+        ((("broadcast", [4], True, "Float"), ("broadcast", [5], True, "Float"), SUM[:0] or
+          ("broadcast", [4], True, "Float")), "matched", "same 2 call"),
+    ],
+)  # fmt: skip
+def test_dumps(last, kind, words):
+    dumps = [dump(rank, SUM, *([call] if call else [])) for rank, call in enumerate(last)]
+    found = kinds(call_findings(dumps))
+    assert kind in found
+    assert re.search(words, str(found[kind].reason))
+    assert found[kind].fault == (kind != "matched")
+
+
+def test_a_ring_buffer_that_has_forgotten_the_beginning():
+    early = dump(0, *[SUM] * 9, OPEN, ranks=2)
+    late = dump(1, *[SUM] * 9, OPEN, ranks=2)
+    kept = tuple(call for call in late.calls if call.sequence > 7)
+    late = type(late)(**{**vars(late), "calls": kept})
+    assert set(kinds(call_findings([early, late]))) == {"stuck_together"}
+
+
+def test_a_mixture_in_the_order_of_what_matters():
+    names = ("topology.xml", "watchdog.log", "flight1", "flight2.json", "nccl.log")
+    found = look(*[Given(name, FILES / name) for name in names], given("t", TABLE))
+    order = [(not f.fault, ["hang", "machine", "speed"].index(f.area)) for f in found.findings]
+    assert order == sorted(order)
+    assert found.findings[0].area == "hang"
+    assert not found.ok
+    assert "measured" in kinds(found.findings)
+    assert [file for file, _ in found.files] == [*names, "t"]
+
+
+def test_one_bad_file_among_others_is_named_and_one_alone_is_an_error():
+    bad = given("bad", b"nothing at all\n")
+    found = look(bad, given("t", TABLE))
+    assert found.files[0] == ("bad", ())
+    assert "nothing known is in it" in str(found.notes[0][1].what)
+    with pytest.raises(RoundelayError, match="bad: nothing known"):
+        look(bad)
+
+
+def test_a_table_is_judged_by_the_cards_that_it_names():
+    head = b"".join(b"#  Rank  %d Group  0 Pid 1 on h device %d [0x0%d] NVIDIA H100\n" % (i, i, i)
+                    for i in range(8))  # fmt: skip
+    found = look(given("t", head + TABLE))
+    assert any("judged as dgx-h100:1" in str(note.what) for _, note in found.notes)
+    assert "far_below" in kinds(found.findings) or "both_directions" in kinds(found.findings) or (
+        any(f.fault for f in found.findings))  # fmt: skip
+
+
+def test_every_sentence_has_its_translation():
+    tell = translator("zh")
+    for file in Path(package.__file__).parent.glob("*.py"):
+        tree = ast.parse(file.read_text("utf-8"))
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and id(node) not in docs:
+                text = node.value
+                if isinstance(text, str) and text.endswith(".") and " " in text.strip():
+                    assert tell(text) != text, text
+                    assert set(re.findall(r"{\w+}", text)) == set(re.findall(r"{\w+}", tell(text)))
+
+
+# The command.
+
+
+@pytest.fixture
+def run(capsys):
+    def words(*words):
+        status = cli.run(["diagnose", *map(str, words), "--lang", "en"])
+        return status, *capsys.readouterr()
+
+    return words
+
+
+def test_the_command(run, tmp_path):
+    status, out, err = run(FILES / "watchdog.log", FILES / "topology.xml")
+    assert status == 1
+    assert out.startswith("off: ")
+    assert f"{FILES / 'watchdog.log'}:2: [E ProcessGroupNCCL" in out
+    status, out, err = run(FILES / "topo_m.txt")
+    assert (status, err) == (0, "")
+    assert "Nothing is wrong." in out
+
+
+def test_the_command_s_json(run):
+    status, out, _ = run(FILES / "flight1", FILES / "flight2.json", "--json")
+    value = json.loads(out)
+    assert (status, value["ok"]) == (1, False)
+    assert [file["kinds"] for file in value["files"]] == [["flight"], ["flight"]]
+    first = value["findings"][0]
+    assert (first["kind"], first["area"]) == ("sizes_differ", "hang")
+    assert {"kind", "area", "fault", "subject", "figures", "confidence"} < set(first)
+    assert {"evidence", "reason", "try"} < set(first)
+    assert value["notes"][0]["text"] == "not understood, and left out: odd"
+
+
+def test_a_folder_and_standard_input(run, monkeypatch, tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "one").write_bytes((FILES / "topo_m.txt").read_bytes())
+    assert run(tmp_path)[0] == 0
+    assert run(tmp_path / "missing")[0] == 2
+    (tmp_path / "empty").mkdir()
+    assert run(tmp_path / "empty")[0] == 2
+
+
+@pytest.mark.parametrize("name", ["r.md", "r.html"])
+def test_a_report(run, tmp_path, name):
+    log = tmp_path / "x.log"
+    log.write_bytes(b"<b>:1:2 [0] x.cc:1 NCCL WARN <script>alert(1)</script>\n"
+                    + (FILES / "nccl.log").read_bytes())  # fmt: skip
+    run(log, "--save", tmp_path / name, "--anonymise")
+    text = (tmp_path / name).read_text("utf-8")
+    assert "no_route" in text
+    assert "192.0.2.4" not in text
+    assert "node-a" not in text
+    assert name != "r.html" or "<script>" not in text
+    assert run(log, "--save", tmp_path / "r.pdf")[0] == 2
+
+
+def test_names_are_replaced_the_same_everywhere():
+    hide = Anonymous(["gpu7"])
+    value = hide.value({"host": ["gpu7:1:2 [0] NCCL", "to 10.1.2.3<5> from 10.1.2.3", "gpu77"],
+                        "n": 3, "p": "/home/eve/x 127.0.0.1 0xa000000000000001"})  # fmt: skip
+    assert value == {"host": ["host-1:1:2 [0] NCCL", "to address-1<5> from address-1", "gpu77"],
+                     "n": 3, "p": "/home/user-1/x 127.0.0.1 guid-1"}  # fmt: skip
+
+
+if DATA := os.environ.get("ROUNDELAY_DATA"):
+    CASES = dict(cases(Path(DATA, "cases")))
+
+    @pytest.mark.parametrize("name", WANTED)
+    def test_case(name):
+        assert lacks(answer(CASES[name]), WANTED[name]) == []
+
+
+# Drawing a machine.
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("topology.xml", "GPU0  sm90  0000:11:00.0  NVLink x18 -> NVSwitch  PIX -> NIC0"),
+     ("topo_m.txt", "NIC1  bnxt_re1"), ("showtopo.txt", "GPU1  xGMI x1 -> 1 others")],
+)  # fmt: skip
+def test_a_machine_is_drawn(capsys, name, words):
+    assert cli.run(["topology", str(FILES / name), "--lang", "en"]) == 0
+    out, err = capsys.readouterr()
+    assert words in out
+    assert not err
+    cli.run(["topology", str(FILES / name), "--json"])
+    value = json.loads(capsys.readouterr().out)
+    assert len(value["cards"]) >= 3
+    assert {"from", "to", "way"} == set(value["ways"][0])
+
+
+def test_what_is_no_machine_is_not_drawn(capsys):
+    assert cli.run(["topology", str(FILES / "graph.xml")]) == 2
+    assert "no topology" in capsys.readouterr().err

@@ -1,0 +1,178 @@
+"""Flight recorder dumps, their pickles, and messages of watchdogs."""
+
+import gzip
+import json
+import os
+import pickle
+import struct
+from pathlib import Path
+
+import pytest
+
+from roundelay import RoundelayError
+from roundelay.formats.flight import read_flight
+from roundelay.formats.pickled import read_pickle
+from roundelay.formats.watchdog import read_watchdog
+
+FILES = Path(__file__).parent / "files"
+DUMP = (FILES / "flight1").read_bytes()
+
+
+def one(data, name="-"):
+    (dump,) = read_flight(data, name)
+    return dump
+
+
+# Pickles.
+
+PLAIN = {"a": [1, -2, 3.5, None, True, "é" * 300, (1, 2), b"\x00" * 300, 2**70], "b": {"c": []}}
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_plain_values_of_every_protocol(protocol):
+    value = PLAIN if protocol > 2 else {**PLAIN, "a": [x for x in PLAIN["a"] if x != b"\x00" * 300]}
+    many = [value, *(str(i) for i in range(1000))]
+    assert read_pickle(pickle.dumps(many, protocol)) == many
+
+
+class Evil:
+    def __reduce__(self):
+        return os.system, ("touch /tmp/roundelay-was-run",)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_pickle_that_calls_something_is_not_run(protocol):
+    with pytest.raises(RoundelayError, match=r"It was not run"):
+        read_pickle(pickle.dumps([1, Evil()], protocol))
+    assert not Path("/tmp/roundelay-was-run").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"\x80\x02]r" + struct.pack("<I", 2**31) + b".", "place 2,147,483,648 of its memo"),
+        (b"]p99999999999\n.", "place 99,999,999,999 of its memo"),
+        (b"cos\nsystem\n.", r"the instruction b'c'"),
+        (b"\x80\x04\x8c\x02os\x8c\x06system\x93.", "the instruction"),
+        (b"I" + b"9" * 5000 + b"\n.", "digits"),
+        (b"\x8b" + struct.pack("<I", 10**6) + b"1" * 10**6 + b".", "a number of"),
+        (b"", "cut off after 0 bytes"),
+        (b"\x80\x02X\xff\xff\xff\x7fab.", "cut off"),
+        (b"\x80\x02a.", "no sound pickle"),
+        (b"hello", "the instruction"),
+    ],
+)
+def test_hostile_pickles(data, words):
+    with pytest.raises(RoundelayError, match=words):
+        read_pickle(data)
+
+
+def test_a_pickle_that_is_cut_off():
+    for at in range(len(DUMP)):
+        with pytest.raises(RoundelayError):
+            read_pickle(DUMP[:at])
+
+
+# Dumps.
+
+
+def test_a_dump():
+    dump = one(DUMP, "nccl_trace_rank_1")
+    assert (dump.rank, dump.version, dump.groups) == (1, "2.10", {"0": (0, 1, 2)})
+    assert (dump.completed, dump.enqueued, dump.names) == ({"0": 1}, {"0": 2}, {"0": "default_pg"})
+    first, last = dump.calls
+    assert (first.done, first.operation, first.inputs) == (True, "all_reduce", ((4, 4),))
+    assert (last.done, last.operation, last.sequence, last.dtype) == (
+        False,
+        "all_gather",
+        2,
+        "Float",
+    )
+    assert last.where == "train.py:12"
+    assert [str(note.what) for note in dump.notes] == ["not understood, and left out: odd"]
+
+
+def test_the_same_as_json_and_packed():
+    value = pickle.loads(DUMP)
+    assert one(json.dumps(value).encode(), "x1.json").calls == one(DUMP).calls
+    assert one(gzip.compress(DUMP)).calls == one(DUMP).calls
+    assert one((FILES / "flight2.json").read_bytes(), "flight2.json").rank == 2
+
+
+def test_several_dumps_in_one_file():
+    value = {**pickle.loads(DUMP), "rank": 5}
+    dumps = read_flight(json.dumps([value, {**value, "rank": 6}]).encode(), "all7.json")
+    assert [dump.rank for dump in dumps] == [5, 6]
+
+
+def test_what_is_not_there_is_not_needed():
+    dump = one(b'{"entries": [{}, 3]}')
+    (call,) = dump.calls
+    assert (dump.rank, call.sequence, call.inputs, call.done) == (None, 0, (), False)
+    assert "entry 1 is no object" in str(dump.notes[0].what)
+    assert one(b'{"entries": 3}').calls == ()
+
+
+def test_messages_between_two_ranks():
+    entry = {"process_group": ["0", ""], "is_p2p": True, "p2p_seq_id": 4, "collective_seq_id": 9,
+             "profiling_name": "nccl:send 0->1"}  # fmt: skip
+    (call,) = one(json.dumps({"entries": [entry]}).encode()).calls
+    assert (call.sequence, call.operation, call.between) == (4, "send 0->1", True)
+
+
+@pytest.mark.parametrize("data", [b"[]", b"{}", b"[1]", b'{"entries"', b"[" * 10000, b"3"])
+def test_no_dump(data):
+    with pytest.raises(RoundelayError):
+        read_flight(data)
+
+
+# Watchdogs.
+
+
+def test_messages():
+    found = read_watchdog((FILES / "watchdog.log").read_bytes())
+    assert [(t.rank, t.sequence, t.operation, t.elements, t.timeout_ms, t.ran_ms)
+            for t in found.timeouts] == [(0, 7, "ALLREDUCE", 1024, 600000, 600060),
+                                         (3, 5, "BROADCAST", None, 1800000, 1800001)]  # fmt: skip
+    (progress,) = found.progress
+    assert (progress.rank, progress.group, progress.at, progress.enqueued, progress.completed) == (
+        0, "0(default_pg)", 7, 9, 6)  # fmt: skip
+    assert [(p.rank, p.sequence, p.shape, p.dtype) for p in found.prints] == [
+        (1, 4, (8, 2), "Float"), (0, 4, (8, 4), "Float")]  # fmt: skip
+    assert [(r.rank, r.state, r.sequence) for r in found.ras] == [(1, "enqueued", 12),
+                                                                  (0, "completed", 11)]  # fmt: skip
+    assert (found.next_operation, found.missing) == ("_all_gather_base", (0, 2))
+    assert len(found.gloo) == 1
+    with pytest.raises(RoundelayError, match="no message of a watchdog"):
+        read_watchdog(b"all is well\n")
+
+
+if DATA := os.environ.get("ROUNDELAY_DATA"):
+    CASES = Path(DATA, "cases", "hang")
+
+    @pytest.mark.parametrize("rank", range(3))
+    def test_case_gloo_s_dumps(rank):
+        folder = CASES / "17-fr-gloo-real-ok"
+        dumps = [one((folder / f"rank{rank}.{kind}").read_bytes(), f"rank{rank}.{kind}")
+                 for kind in ("json", "pkl")]  # fmt: skip
+        for dump in dumps:
+            assert (dump.rank, dump.groups, dump.completed) == (rank, {"0": (0, 1, 2)}, {"0": 5})
+            assert [call.done for call in dump.calls] == [True] * 5
+            assert {call.state for call in dump.calls} == {"scheduled"}
+
+    def test_case_dumps_of_a_list():
+        (path,) = CASES.glob("15-*")
+        dumps = read_flight(path.read_bytes())
+        assert [(d.rank, len(d.calls)) for d in dumps] == [(0, 1), (1, 2)]
+
+    def test_case_watchdogs():
+        def messages(start):
+            (path,) = CASES.glob(f"{start}*")
+            return read_watchdog(path.read_bytes())
+
+        assert {t.sequence for t in messages("01-").timeouts} == {1580}
+        assert [(t.rank, t.sequence) for t in messages("03-").timeouts] == [
+            (0, 96120), (0, 96117), (0, 96125), (7, 64088)]  # fmt: skip
+        assert {t.rank for t in messages("05-").timeouts} == {0, 1, 2}
+        assert [p.shape for p in messages("07-").prints] == [(195812480,), (51123456,)]
+        assert messages("09-").missing == (0,)
