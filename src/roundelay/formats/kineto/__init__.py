@@ -1,0 +1,10 @@
+"""Traces of PyTorch's profiler (Kineto), of any size.
+
+The fields are those that torch 2.13 writes, and older versions as far as they have them:
+torch/csrc/profiler/kineto_shim.cpp, libkineto/src/output_json.cpp.
+"""
+
+from .reader import read_kineto
+from .trace import Call, Kind, Note, Step, Trace
+
+__all__ = ["Call", "Kind", "Note", "Step", "Trace", "read_kineto"]
