@@ -27,6 +27,8 @@ COMMANDS: Final = (
     "simulate",
     "explain",
     "overlap",
+    "place",
+    "order",
     "check",
     "diagnose",
     "topology",
@@ -146,7 +148,8 @@ class Group(Translated, click.Group):
         """The command of a name, if there is one."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = importlib.import_module(f"{__package__}.{cmd_name}").command
+        module = importlib.import_module(f"{__package__}.{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
         return command
 
     def resolve_command(

@@ -1,0 +1,93 @@
+"""What `place` and `order` print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import click
+import numpy as np
+
+from ..i18n import translator
+from ..place import Job, Placement, read_job
+from ..topology import Cluster
+from ..units import format_time
+from .base import language, say
+from .output import table
+from .targets import Checked
+
+F = TypeVar("F", bound=Callable[..., Any])
+RANKS_SHOWN: Final = 64
+"""Ranks in the table of whole nodes."""
+NAMES: Final = {
+    "as_given": "in the order of the nodes",
+    "first_fit": "first fit",
+    "best_fit": "best fit, as Kueue and KAI",
+    "random": "by chance, in the mean",
+    "optimum": "the optimum",
+}
+
+
+def job_argument() -> Callable[[F], F]:
+    """The argument JOB."""
+    return click.argument("job", type=Checked("JOB", read_job))
+
+
+def exact_option() -> Callable[[F], F]:
+    """The option --exact."""
+    return click.option("--exact", is_flag=True,
+                        help="find the optimum, too, with HiGHS; for some ten nodes")  # fmt: skip
+
+
+def entry(found: Placement, cluster: Cluster) -> dict[str, Any]:
+    """A placement as JSON."""
+    tell = translator(language())
+    node, card = divmod(found.cards, cluster.cards)
+    part = found.price.binding
+    names = dict.fromkeys(("first_fit", "best_fit", "random", "optimum"))
+    return {
+        "nodes": np.unique(node).tolist(),
+        "ranks": [{"rank": rank, "node": int(n), "card": int(c)}
+                  for rank, (n, c) in enumerate(zip(node, card, strict=True))],
+        "cost_us": found.price.seconds * 1e6,
+        "against": {name: None if t is None else t * 1e6
+                    for name, t in (names | found.against).items()},
+        "binding_link": part.link if part else "",
+        "because": [one.tell(tell) for one in found.because],
+    }  # fmt: skip
+
+
+def told(job: Job, found: Placement, cluster: Cluster) -> str:
+    """A placement for people."""
+    seconds = found.price.seconds
+    head = [say("placed"), say("exchange of a step"), say("more")]
+    rows = [[say("this"), format_time(seconds), ""]]
+    for name, other in found.against.items():
+        if other is not None:
+            more = f"{other / seconds - 1:+.1%}" if seconds else "-"
+            rows.append([say(NAMES[name]), format_time(other), more])
+    return "\n\n".join([
+        say("{job}: {ranks} ranks on {cluster}", job=job.name, ranks=f"{job.ranks:,}",
+            cluster=cluster.name),
+        _where(found, cluster),
+        table(head, rows, right="bc"),
+        "\n".join(f"- {one.tell(translator(language()))}" for one in found.because),
+    ])  # fmt: skip
+
+
+def _where(found: Placement, cluster: Cluster) -> str:
+    """A line for the ranks of each node, those of one node together."""
+    node, card = divmod(found.cards, cluster.cards)
+    first = np.flatnonzero(np.append(True, node[1:] != node[:-1]))
+    ends = np.append(first[1:], len(node))
+    rows = [[_span(range(a, b)), str(node[a]), _span(card[a:b].tolist())]
+            for a, b in zip(first.tolist(), ends.tolist(), strict=True)]  # fmt: skip
+    shown = rows if len(rows) <= RANKS_SHOWN else [*rows[: RANKS_SHOWN - 1], ["...", "", ""]]
+    return table([say("ranks"), say("node"), say("card numbers")], shown, right="b")
+
+
+def _span(numbers: Sequence[int]) -> str:
+    first, last = numbers[0], numbers[-1]
+    if last - first + 1 == len(numbers):
+        return str(first) if first == last else f"{first}-{last}"
+    return ",".join(map(str, numbers))
