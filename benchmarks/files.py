@@ -63,20 +63,26 @@ def write_log(path: Path) -> None:
             comm += 1
 
 
+def entry(number: int) -> dict[str, object]:
+    """A call in a dump; the last one is under way."""
+    done = number < ENTRIES - 1
+    frame = {"name": "f", "filename": "train.py", "line": 1}
+    return {
+        "record_id": number, "process_group": ("0", "default_pg"), "collective_seq_id": number + 1,
+        "profiling_name": "nccl:all_reduce", "input_sizes": [[1024, 1024]],
+        "input_dtypes": ["Float"], "output_sizes": [[1024, 1024]], "retired": done,
+        "state": "completed" if done else "started", "is_p2p": False, "frames": [frame] * 8,
+    }  # fmt: skip
+
+
 def write_dumps(folder: Path) -> None:
     """A dump of each rank; the last rank has not made the last call."""
 
-    def entry(i: int) -> dict[str, object]:
-        return {"record_id": i, "process_group": ("0", "default_pg"), "collective_seq_id": i + 1,
-                "profiling_name": "nccl:all_reduce", "input_sizes": [[1024, 1024]],
-                "input_dtypes": ["Float"], "output_sizes": [[1024, 1024]],
-                "state": "completed" if i < ENTRIES - 1 else "started", "retired": i < ENTRIES - 1,
-                "is_p2p": False, "frames": [{"name": "f", "filename": "train.py", "line": 1}] * 8}  # fmt: skip
-
-    value = {"version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg",
-             "ranks": str(list(range(DUMPS)))}}, "entries": [entry(i) for i in range(ENTRIES)]}  # fmt: skip
+    entries = [entry(i) for i in range(ENTRIES)]
+    group = {"name": "0", "desc": "default_pg", "ranks": str(list(range(DUMPS)))}
+    value = {"version": "2.10", "pg_config": {"0": group}, "entries": entries}
     data = pickle.dumps(value, protocol=2)
-    late = pickle.dumps({**value, "entries": value["entries"][:-1]}, protocol=2)
+    late = pickle.dumps({**value, "entries": entries[:-1]}, protocol=2)
     for rank in range(DUMPS):
         (folder / f"trace_rank_{rank}").write_bytes(late if rank == DUMPS - 1 else data)
 

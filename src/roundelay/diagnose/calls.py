@@ -61,12 +61,15 @@ def groups_of(dumps: Sequence[Dump]) -> list[Group]:
     titles: dict[str, str] = {}
     calls: dict[str, dict[int, dict[int, Call]]] = {}
     files: dict[int, str] = {}
+    known: dict[str, tuple[int, ...]] = {}
     for dump in dumps:
         if dump.rank is None:
             continue
         files.setdefault(dump.rank, dump.file)
         for name, ranks in dump.groups.items():
-            members.setdefault(name, set()).update(ranks)
+            if known.get(name) is not ranks:  # most dumps list the same ones
+                members.setdefault(name, set()).update(ranks)
+                known[name] = ranks
             titles.setdefault(name, dump.names.get(name, ""))
         for call in dump.calls:
             if not call.between:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -156,12 +157,17 @@ def _groups(config: Any) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
         fields = dict(_items(about))
         listed = fields.get("ranks", ())
         if isinstance(listed, str):
-            numbers = _NUMBER.findall(listed[: 10**6])
-            ranks[name] = tuple(int(n) for n in numbers if len(n) < 8)
+            ranks[name] = _ranks(listed[: 10**6])
         elif isinstance(listed, list | tuple):
             ranks[name] = tuple(n for n in listed[:ENTRIES] if _is_count(n))
         names[name] = str(fields.get("desc", ""))[:200]
     return ranks, names
+
+
+@lru_cache(64)
+def _ranks(text: str) -> tuple[int, ...]:
+    """The ranks of a group as text: the dumps of a job hold the same one again and again."""
+    return tuple(int(n) for n in _NUMBER.findall(text) if len(n) < 8)
 
 
 def _is_count(value: Any) -> bool:
