@@ -49,7 +49,7 @@ TORCH = find_spec("torch") is not None
 NO_HOSTS = why_not()
 collect_ignore = [] if SPHINX else ["test_docs_build.py"]
 collect_ignore += ["test_hosts.py"] if NO_HOSTS else []
-collect_ignore += [] if TORCH else ["test_torch.py"]
+collect_ignore += [] if TORCH else ["test_torch.py", "test_torch_experts.py"]
 WEB = all(find_spec(name) for name in ("starlette", "uvicorn"))
 BROWSER = WEB and find_spec("playwright") and shutil.which("chromium")
 collect_ignore += [] if WEB else ["test_web_server.py"]
@@ -63,7 +63,9 @@ def _left_out() -> list[str]:
     if not SPHINX:
         found.append("test_docs_build.py: left out, as the extra `docs` is not installed")
     if not TORCH:
-        found.append("test_torch.py: left out, as the extra `torch` is not installed")
+        found.append(
+            "test_torch.py, test_torch_experts.py: left out, as the extra `torch` is not installed"
+        )
     if not WEB:
         found.append("test_web_server.py: left out, as the extra `web` is not installed")
     if not BROWSER:

@@ -29,6 +29,7 @@ COMMANDS: Final = (
     "overlap",
     "check",
     "bench",
+    "moe",
     "probe",
     "doctor",
     "tune",

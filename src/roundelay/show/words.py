@@ -125,6 +125,8 @@ def _right(schedule: Schedule, need: Bools) -> Message:
     wants = need.sum(axis=1)
     holders = np.flatnonzero(wants)
     k, m = int(wants.max()), schedule.chunks
+    if schedule.kind.routed:
+        return message("every rank holds the pieces it wants, complete.")
     if len(holders) == 1 < schedule.ranks:
         if m == 1:
             return message("rank {rank} holds the complete result.", rank=holders[0])

@@ -1,0 +1,1 @@
+"""What collectives exist for: training and generation that really run over Roundelay."""
