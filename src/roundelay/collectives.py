@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import RoundelayError
+from .routing import Routing
 
 Ints = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]
@@ -43,11 +44,15 @@ class UnknownName(RoundelayError):
 
 
 class Setting(NamedTuple):
-    """What a predicate may look at: the ranks, the root, and the rank that owns each piece."""
+    """What a predicate may look at: the ranks, the root, and the rank that owns each piece.
+
+    Of a dispatch to experts, also who wants which piece.
+    """
 
     ranks: int
     root: int
     owner: Ints
+    routing: Routing | None = None
 
 
 Where = Callable[[Setting, Ints, Ints], Bools]
@@ -82,6 +87,27 @@ def receiver(at: Setting, rank: Ints, piece: Ints) -> Bools:
 def neighbour(at: Setting, rank: Ints, piece: Ints) -> Bools:
     """The owner of the next piece."""
     return np.equal(rank, at.owner[(piece + 1) % at.ranks])
+
+
+def home(at: Setting, rank: Ints, piece: Ints) -> Bools:
+    """The rank that a piece of a dispatch comes from."""
+    assert at.routing is not None
+    found: Bools = np.equal(rank, at.routing.home[piece])
+    return found
+
+
+def asker(at: Setting, rank: Ints, piece: Ints) -> Bools:
+    """The home of a piece, if any rank has an expert for it."""
+    assert at.routing is not None
+    some: Bools = np.any(at.routing.wanted, axis=0)
+    return home(at, rank, piece) & some[piece]
+
+
+def expert(at: Setting, rank: Ints, piece: Ints) -> Bools:
+    """The ranks that have an expert for the piece."""
+    assert at.routing is not None
+    found: Bools = at.routing.wanted[rank, piece]
+    return found
 
 
 class Collective(NamedTuple):
@@ -140,8 +166,13 @@ class Collective(NamedTuple):
 
     @property
     def sums(self) -> bool:
-        """Whether contributions are added up, rather than carried."""
+        """Whether contributions of all ranks are added up, rather than carried."""
         return self.before is everyone
+
+    @property
+    def routed(self) -> bool:
+        """Whether a `Routing` says which pieces there are and who wants them."""
+        return expert in (self.before, self.after)
 
 
 COLLECTIVES: Final = MappingProxyType(
@@ -167,6 +198,18 @@ COLLECTIVES: Final = MappingProxyType(
 """Every collective by name. The uneven forms (`_v`) differ only in the weights that pieces get
 at run time: their ids, and so their schedules and proofs, are those of the even form."""
 
+ROUTED: Final = MappingProxyType(
+    {
+        c.name: c
+        for c in (
+            Collective("moe_dispatch", home, expert, 1),
+            Collective("moe_combine", expert, asker, 1),
+        )
+    }
+)
+"""Collectives whose schedules depend on a `Routing`. They have no algorithms by name and n alone;
+`roundelay.moe` makes their schedules."""
+
 
 def collective(name: str) -> Collective:
     """The collective called `name`, such as ``"all_reduce"``.
@@ -174,6 +217,8 @@ def collective(name: str) -> Collective:
     Raises:
         UnknownName: with the nearest known names.
     """
+    if name in ROUTED:
+        return ROUTED[name]
     if name not in COLLECTIVES:
         raise UnknownName("collective", name, COLLECTIVES)
     return COLLECTIVES[name]

@@ -85,7 +85,7 @@ class _State:
         self.rank, self.ranks, self.chunks = rank, schedule.ranks, schedule.chunks
         chunk = np.arange(schedule.chunks)
         kind = schedule.kind
-        piece = chunk // (schedule.chunks // kind.piece_count(schedule.size))
+        piece = chunk // (schedule.chunks // schedule.pieces)
         row = np.array([[rank]])
         before = kind.before(schedule.setting, row, piece[None, :])[0]
         self.after = np.array(kind.after(schedule.setting, row, piece[None, :])[0])

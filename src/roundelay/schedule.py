@@ -17,6 +17,7 @@ import numpy as np
 
 from .collectives import Bools, Collective, Ints, Setting, Where, collective
 from .rounds import COPY, REDUCE, Round, ScheduleError, as_ids, whole_numbers
+from .routing import Routing
 from .steps import Step, apply, occupy, steps_of
 
 __all__ = [
@@ -76,9 +77,11 @@ class Schedule:
         name, params: the algorithm and its parameters.
         groups: set by `on`: rows of ranks that each do the collective by themselves. `root`
             and `owner` then count inside a row.
+        routing: of a dispatch to experts or its combine: the pieces, and who wants them.
 
     Raises:
-        ScheduleError: an id is out of range, or `chunks` do not divide among the pieces.
+        ScheduleError: an id is out of range, `chunks` do not divide among the pieces, or a
+            routing is missing, superfluous or for other ranks.
     """
 
     collective: str
@@ -91,9 +94,9 @@ class Schedule:
     name: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
     groups: Ints | None = None
+    routing: Routing | None = None
 
     def __post_init__(self) -> None:
-        kind = self.kind
         for name, low in (("ranks", 1), ("chunks", 1), ("helpers", 0), ("root", 0)):
             value = getattr(self, name)
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < low:
@@ -106,9 +109,11 @@ class Schedule:
             )
         if self.root >= self.size:
             raise ScheduleError(f"root = {self.root}; expected a rank, 0 to {self.size - 1}")
-        pieces = kind.piece_count(self.size)
-        if self.chunks % pieces:
-            raise ScheduleError(f"{self.chunks} chunks do not divide among the {pieces} pieces")
+        self._check_routing()
+        if self.chunks % self.pieces:
+            raise ScheduleError(
+                f"{self.chunks} chunks do not divide among the {self.pieces} pieces"
+            )
         if self.owner is not None:
             owner = whole_numbers("owner", self.owner)
             order = np.arange(self.size)
@@ -118,6 +123,17 @@ class Schedule:
             object.__setattr__(self, "owner", None if rank_order else as_ids(owner))
         if not callable(self.rounds):
             object.__setattr__(self, "rounds", tuple(self._in_time(self.rounds)))
+
+    def _check_routing(self) -> None:
+        known = self.routing
+        if self.kind.routed != (known is not None):
+            wanted = "a routing" if self.kind.routed else "no routing"
+            raise ScheduleError(f"{self.collective} needs {wanted}")
+        if known is not None and (known.ranks != self.size or not known.pieces):
+            raise ScheduleError(
+                f"the routing has {known.ranks} ranks and {known.pieces} pieces; expected "
+                f"{self.size} ranks and at least one piece"
+            )
 
     def _in_time(self, rounds: Iterable[Round]) -> Iterator[Round]:
         end = 0
@@ -148,6 +164,11 @@ class Schedule:
     def size(self) -> int:
         """Ranks that do the collective together: all, or those of one row of `groups`."""
         return self.ranks if self.groups is None else int(self.groups.shape[1])
+
+    @property
+    def pieces(self) -> int:
+        """Number of pieces that the collective's predicates speak of."""
+        return self.routing.pieces if self.routing else self.kind.piece_count(self.size)
 
     @property
     def rows(self) -> Ints:
@@ -199,7 +220,7 @@ class Schedule:
     def setting(self) -> Setting:
         """What the collective's predicates look at."""
         order = np.arange(self.size) if self.owner is None else self.owner
-        return Setting(self.size, self.root, order)
+        return Setting(self.size, self.root, order, self.routing)
 
     def before(self, columns: Ints | None = None) -> Bools:
         """Who contributes to which of the chunks `columns` (all): [participant, column]."""
@@ -212,7 +233,7 @@ class Schedule:
     def _grid(self, where: Where, columns: Ints | None) -> Bools:
         rank = np.arange(self.ranks + self.helpers)[:, None]
         chunk = np.arange(self.chunks) if columns is None else columns
-        piece = chunk // (self.chunks // self.kind.piece_count(self.size))
+        piece = chunk // (self.chunks // self.pieces)
         return np.array(where(self.setting, rank, piece[None, :]))
 
     def moves(self, columns: Ints | None = None) -> Iterator[Step]:

@@ -33,6 +33,7 @@ COMMANDS: Final = (
     "diagnose",
     "topology",
     "bench",
+    "moe",
     "probe",
     "doctor",
     "tune",

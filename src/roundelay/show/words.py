@@ -36,6 +36,14 @@ PURPOSE: Final = MappingProxyType(
         "barrier": message(
             "Every rank learns that all have arrived; a piece is one rank's word that it has."
         ),
+        "moe_dispatch": message(
+            "Every rank brings tokens; in the end each token is at every card with an expert for "
+            "it."
+        ),
+        "moe_combine": message(
+            "Every card has its experts' part of some tokens; in the end each token's parts are "
+            "added up at its home."
+        ),
     }
 )
 
@@ -117,6 +125,8 @@ def _right(schedule: Schedule, need: Bools) -> Message:
     wants = need.sum(axis=1)
     holders = np.flatnonzero(wants)
     k, m = int(wants.max()), schedule.chunks
+    if schedule.kind.routed:
+        return message("every rank holds the pieces it wants, complete.")
     if len(holders) == 1 < schedule.ranks:
         if m == 1:
             return message("rank {rank} holds the complete result.", rank=holders[0])
