@@ -24,6 +24,8 @@ EXTRAS: Final[Mapping[str, Message]] = MappingProxyType(
         "yaml": message("Cluster files in YAML."),
         "ray": message("Sweeps over the machines of a Ray cluster."),
         "web": message("The page: `roundelay serve`."),
+        "llm": message("A language model: `roundelay generate`, `llm` and `walk`."),
+        "place": message("The optimum that `roundelay place --exact` finds."),
     }
 )
 """What each extra is for."""

@@ -142,12 +142,12 @@ def train(settings: Settings, tell: Tell, show: Show) -> tuple[Course, int]:
         RoundelayError: it cannot be done as it is asked for.
     """
     read_text(settings.text, settings.context)
-    if find_spec("torch") is None:
-        raise RoundelayError("torch is not installed; pip install 'roundelay[torch]'")
     course = Course(show)
     with tempfile.TemporaryDirectory(prefix="roundelay-train-") as made:
         settings = _with_checkpoint(settings, Path(made))
         settings.check()
+        if find_spec("torch") is None:
+            raise RoundelayError("torch is not installed; pip install 'roundelay[torch]'")
         while True:
             status = _start(settings, Path(made), course, tell)
             if not status or not _again(settings, status, course):
