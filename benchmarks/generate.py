@@ -107,7 +107,7 @@ async def many(instance, tokenizer):
 
 def streams():
     """Many at once: errors, mixed texts, fairness and throughput."""
-    one, counts, requests, differ = with_instance(2, many)
+    one, counts, requests, differ = with_instance(2, many, seconds=3 * SECONDS + 100)
     rate = sum(counts) / SECONDS
     lines = [
         "", f"## {STREAMS} streams for {SECONDS} s, 2 ranks", "",
