@@ -56,7 +56,8 @@ def learning() -> list[str]:
         ],
     }  # fmt: skip
     lines = [f"## Losses, 4 ranks beside one process, {STEPS} steps", "",
-             "| type | how | last loss | largest relative difference |", "|---|---|---|---|"]  # fmt: skip
+             "Defaults of the command; differences are the largest of all steps.", "",
+             "| type | how | last loss | relative difference |", "|---|---|---|---|"]  # fmt: skip
     for dtype in ("float64", "float32"):
         for name, words in cases.items():
             one, four = alone(dtype), losses(train("--dtype", dtype, *words))
