@@ -136,8 +136,9 @@ def test_the_disk_is_full_and_a_run_goes_on_later(tmp_path):
     found = train(*words, "--resume")
     assert found["steps"][0]["step"] == 5
     assert losses(found) == pytest.approx(alone()[4:], rel=1e-9)
-    done = start(*SMALL, *words, "--resume", "--seed", "2")
+    done = start(*SMALL, *words, "--resume", "--seed", "2", "--on-failure", "restart")
     assert done.returncode == 1
+    assert "started again" not in done.stderr
     assert "was saved with seed = 1, and this training has 2" in done.stderr
 
 

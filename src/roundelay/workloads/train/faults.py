@@ -6,15 +6,23 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from typing import Final
 
 from .settings import Kill, Settings
 
+LEAST: Final = 5e-4
+"""Seconds that a slow rank sleeps at least."""
+
 
 class Pace:
-    """How slow this rank computes: after each piece it sleeps for what it has taken too little."""
+    """How slow this rank computes: after each piece it sleeps for what it has taken too little.
+
+    Short sleeps last longer than they were asked to, so little is owed until it is more.
+    """
 
     def __init__(self, settings: Settings, rank: int) -> None:
-        self.times = next((s.times for s in settings.slow if s.rank == rank), 1.0)
+        self._more = next((s.times for s in settings.slow if s.rank == rank), 1.0) - 1
+        self._owed = 0.0
         self._last = time.monotonic()
 
     def begin(self) -> None:
@@ -23,9 +31,11 @@ class Pace:
 
     def catch_up(self) -> None:
         """It has computed."""
-        if self.times > 1:
-            time.sleep((time.monotonic() - self._last) * (self.times - 1))
-            self._last = time.monotonic()
+        begun = time.monotonic()
+        self._owed += (begun - self._last) * self._more
+        if self._owed > LEAST:
+            time.sleep(self._owed)
+            self._owed -= time.monotonic() - begun
 
 
 class Deaths:

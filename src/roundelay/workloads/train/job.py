@@ -85,6 +85,10 @@ class Course:
         self.rows[step] = row(notes)
         return self.rows[step]
 
+    def length(self) -> int:
+        """How much has happened: what fails at once would fail again."""
+        return self.made + len(self.events)
+
     def saved_step(self) -> int:
         """After which step the last checkpoint was written; 0 where there is none."""
         return max((s.step for s in self.saved if not s.problem), default=0)
@@ -149,8 +153,9 @@ def train(settings: Settings, tell: Tell, show: Show) -> tuple[Course, int]:
         if find_spec("torch") is None:
             raise RoundelayError("torch is not installed; pip install 'roundelay[torch]'")
         while True:
+            before = course.length()
             status = _start(settings, Path(made), course, tell)
-            if not status or not _again(settings, status, course):
+            if not status or course.length() == before or not _again(settings, status, course):
                 return course, status
             settings = _going_on(settings, course)
             tell(message("the ranks are started again, from step {step}",
