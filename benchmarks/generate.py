@@ -23,6 +23,7 @@ from roundelay.workloads.generate.walk import walk
 SHORT = "--short" in sys.argv
 TURNS, TOKENS = (1, 24) if SHORT else (5, 128)
 STREAMS, SECONDS = 32, 15 if SHORT else 120
+LONG = 3600  # seconds that a part may take
 PROMPT = "Once upon a time"
 EQUAL, LENGTH = (PROMPTS[:4], 24) if SHORT else (PROMPTS, 64)
 KINDS = {
@@ -52,7 +53,7 @@ def speed():
     turns = {name: [] for name in KINDS}
     for _ in range(TURNS):
         for name, options in KINDS.items():
-            turns[name].append(with_instance(work=one_request, **options))
+            turns[name].append(with_instance(work=one_request, seconds=LONG, **options))
     rows = {name: {key: statistics.median(f[key] for f in found) for key in found[0]}
             for name, found in turns.items()}  # fmt: skip
     lines = [
@@ -107,7 +108,7 @@ async def many(instance, tokenizer):
 
 def streams():
     """Many at once: errors, mixed texts, fairness and throughput."""
-    one, counts, requests, differ = with_instance(2, many)
+    one, counts, requests, differ = with_instance(2, many, LONG)
     rate = sum(counts) / SECONDS
     lines = [
         "", f"## {STREAMS} streams for {SECONDS} s, 2 ranks", "",
@@ -133,7 +134,7 @@ async def together(instance, tokenizer):
 
 def equal():
     """Greedy texts of the cut model beside those of the uncut one."""
-    want = [text for text, _ in with_instance(1, texts)]
+    want = [text for text, _ in with_instance(1, texts, LONG)]
     lines = [
         "", f"## Greedy texts: {len(EQUAL)} prompts, {LENGTH} tokens", "",
         "Beside the uncut model with one prompt at a time.", "",
@@ -142,7 +143,7 @@ def equal():
     for ranks in (1, 2, 3, 4, 8):
         cells = []
         for work in (texts, together):
-            got = [text for text, _ in with_instance(ranks, work)]
+            got = [text for text, _ in with_instance(ranks, work, LONG)]
             same = sum(a == b for a, b in zip(want, got, strict=True))
             cells.append(f"{same} of {len(want)} equal")
         lines.append(f"| {ranks} | {' | '.join(cells)} |")

@@ -24,12 +24,12 @@ def model():
     return GgufFile(find_model())
 
 
-def with_instance(ranks, work, **options):
-    """What `work(instance, tokenizer)` gives, with an instance over so many ranks."""
+def with_instance(ranks, work, seconds=100, **options):
+    """What `work(instance, tokenizer)` gives in time, with an instance over so many ranks."""
 
     async def go():
         async with running(Options(str(find_model()), ranks, **options)) as instance:
-            async with asyncio.timeout(100 + 900 * (ranks > 4)):
+            async with asyncio.timeout(seconds):
                 return await work(instance, Tokenizer(model()))
 
     return asyncio.run(go())

@@ -98,7 +98,7 @@ def test_twenty_prompts_say_the_same(alone, tokenizer, ranks):
     async def work(instance, tokenizer):
         return [await said(instance, tokenizer.encode(p), 64) for p in PROMPTS]
 
-    for prompt, (text, _) in zip(PROMPTS, with_instance(ranks, work), strict=True):
+    for prompt, (text, _) in zip(PROMPTS, with_instance(ranks, work, 1100), strict=True):
         want, gap = greedy(alone, tokenizer.encode(prompt), 64, tokenizer.stops)
         assert text == tokenizer.decode(want), f"{prompt!r}; the closest tie was {gap:.2g}"
 
