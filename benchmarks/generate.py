@@ -9,13 +9,12 @@ benchmarks/generate.md. --short is a trial run. The machine should have nothing 
 import asyncio
 import statistics
 import sys
-import time
 from pathlib import Path
 
 from report import report
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
-from generated import PROMPTS, said, with_instance
+from generated import PROMPTS, many, said, with_instance
 
 from roundelay.workloads.generate.messages import Ask
 from roundelay.workloads.generate.walk import walk
@@ -78,37 +77,13 @@ def speed():
     return lines
 
 
-async def many(instance, tokenizer):
-    """What each prompt says alone; then all streams at once, for a time."""
-    prompts = [tokenizer.encode(p) for p in PROMPTS]
-    begun = time.monotonic()
-    alone = [await said(instance, p, 48) for p in prompts]
-    one = sum(last.made for _, last in alone) / (time.monotonic() - begun)
-    counts, differ, requests = [0] * STREAMS, [], 0
-    end = time.monotonic() + SECONDS
-
-    async def stream(i):
-        nonlocal requests
-        turn = i
-        while time.monotonic() < end:
-            which = turn % len(prompts)
-            text, made = "", 0
-            async for piece in instance.ask(Ask(0, prompts[which], 48)):
-                assert piece.made == made + 1, "a token is lost"
-                text, made = text + piece.text, piece.made
-                counts[i] += time.monotonic() < end
-            requests += 1
-            if text != alone[which][0]:
-                differ.append((PROMPTS[which], alone[which][0], text))
-            turn += 1
-
-    await asyncio.gather(*(stream(i) for i in range(STREAMS)))
-    return one, counts, requests, differ
-
-
 def streams():
     """Many at once: errors, mixed texts, fairness and throughput."""
-    one, counts, requests, differ = with_instance(2, many, LONG)
+
+    async def work(instance, tokenizer):
+        return await many(instance, tokenizer, STREAMS, SECONDS)
+
+    one, counts, requests, differ = with_instance(2, work, LONG)
     rate = sum(counts) / SECONDS
     lines = [
         "", f"## {STREAMS} streams for {SECONDS} s, 2 ranks", "",
