@@ -9,13 +9,12 @@ benchmarks/generate.md. --short is a trial run. The machine should have nothing 
 import asyncio
 import statistics
 import sys
-import time
 from pathlib import Path
 
 from report import report
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
-from generated import PROMPTS, said, with_instance
+from generated import PROMPTS, many, said, with_instance
 
 from roundelay.workloads.generate.messages import Ask
 from roundelay.workloads.generate.walk import walk
@@ -23,6 +22,7 @@ from roundelay.workloads.generate.walk import walk
 SHORT = "--short" in sys.argv
 TURNS, TOKENS = (1, 24) if SHORT else (5, 128)
 STREAMS, SECONDS = 32, 15 if SHORT else 120
+LONG = 3600  # seconds that a part may take
 PROMPT = "Once upon a time"
 EQUAL, LENGTH = (PROMPTS[:4], 24) if SHORT else (PROMPTS, 64)
 KINDS = {
@@ -52,7 +52,7 @@ def speed():
     turns = {name: [] for name in KINDS}
     for _ in range(TURNS):
         for name, options in KINDS.items():
-            turns[name].append(with_instance(work=one_request, **options))
+            turns[name].append(with_instance(work=one_request, seconds=LONG, **options))
     rows = {name: {key: statistics.median(f[key] for f in found) for key in found[0]}
             for name, found in turns.items()}  # fmt: skip
     lines = [
@@ -77,37 +77,13 @@ def speed():
     return lines
 
 
-async def many(instance, tokenizer):
-    """What each prompt says alone; then all streams at once, for a time."""
-    prompts = [tokenizer.encode(p) for p in PROMPTS]
-    begun = time.monotonic()
-    alone = [await said(instance, p, 48) for p in prompts]
-    one = sum(last.made for _, last in alone) / (time.monotonic() - begun)
-    counts, differ, requests = [0] * STREAMS, [], 0
-    end = time.monotonic() + SECONDS
-
-    async def stream(i):
-        nonlocal requests
-        turn = i
-        while time.monotonic() < end:
-            which = turn % len(prompts)
-            text, made = "", 0
-            async for piece in instance.ask(Ask(0, prompts[which], 48)):
-                assert piece.made == made + 1, "a token is lost"
-                text, made = text + piece.text, piece.made
-                counts[i] += time.monotonic() < end
-            requests += 1
-            if text != alone[which][0]:
-                differ.append((PROMPTS[which], alone[which][0], text))
-            turn += 1
-
-    await asyncio.gather(*(stream(i) for i in range(STREAMS)))
-    return one, counts, requests, differ
-
-
 def streams():
     """Many at once: errors, mixed texts, fairness and throughput."""
-    one, counts, requests, differ = with_instance(2, many, seconds=3 * SECONDS + 100)
+
+    async def work(instance, tokenizer):
+        return await many(instance, tokenizer, STREAMS, SECONDS)
+
+    one, counts, requests, differ = with_instance(2, work, LONG)
     rate = sum(counts) / SECONDS
     lines = [
         "", f"## {STREAMS} streams for {SECONDS} s, 2 ranks", "",
@@ -133,7 +109,7 @@ async def together(instance, tokenizer):
 
 def equal():
     """Greedy texts of the cut model beside those of the uncut one."""
-    want = [text for text, _ in with_instance(1, texts)]
+    want = [text for text, _ in with_instance(1, texts, LONG)]
     lines = [
         "", f"## Greedy texts: {len(EQUAL)} prompts, {LENGTH} tokens", "",
         "Beside the uncut model with one prompt at a time.", "",
@@ -142,7 +118,7 @@ def equal():
     for ranks in (1, 2, 3, 4, 8):
         cells = []
         for work in (texts, together):
-            got = [text for text, _ in with_instance(ranks, work)]
+            got = [text for text, _ in with_instance(ranks, work, LONG)]
             same = sum(a == b for a, b in zip(want, got, strict=True))
             cells.append(f"{same} of {len(want)} equal")
         lines.append(f"| {ranks} | {' | '.join(cells)} |")

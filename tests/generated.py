@@ -1,6 +1,7 @@
 """Running instances of the model for tests, and a plain model to compare with."""
 
 import asyncio
+import time
 
 import torch
 
@@ -24,12 +25,12 @@ def model():
     return GgufFile(find_model())
 
 
-def with_instance(ranks, work, seconds=0, **options):
-    """What `work(instance, tokenizer)` gives, with an instance over so many ranks."""
+def with_instance(ranks, work, seconds=100, **options):
+    """What `work(instance, tokenizer)` gives in time, with an instance over so many ranks."""
 
     async def go():
         async with running(Options(str(find_model()), ranks, **options)) as instance:
-            async with asyncio.timeout(seconds or 100 + 900 * (ranks > 4)):
+            async with asyncio.timeout(seconds):
                 return await work(instance, Tokenizer(model()))
 
     return asyncio.run(go())
@@ -41,6 +42,37 @@ async def said(instance, tokens, count, **given):
     async for piece in instance.ask(Ask(0, list(tokens), count, **given)):
         text += piece.text
     return text, piece
+
+
+async def many(instance, tokenizer, streams, seconds):
+    """Requests of so many streams at once, each stream one after another, for a time.
+
+    Gives the tokens a second of one request at a time, the tokens of each stream, the requests
+    that were done, and those that said something else than alone: (prompt, alone, in company).
+    """
+    prompts = [tokenizer.encode(p) for p in PROMPTS]
+    begun = time.monotonic()
+    alone = [await said(instance, p, 48) for p in prompts]
+    one = sum(last.made for _, last in alone) / (time.monotonic() - begun)
+    counts, differ, requests = [0] * streams, [], 0
+    end = time.monotonic() + seconds
+
+    async def stream(i):
+        nonlocal requests
+        turn = i
+        while time.monotonic() < end:
+            which, text, made = turn % len(prompts), "", 0
+            async for piece in instance.ask(Ask(0, prompts[which], 48)):
+                assert piece.made == made + 1, "a token is lost"
+                text, made = text + piece.text, piece.made
+                counts[i] += time.monotonic() < end
+            requests += 1
+            turn += 1
+            if text != alone[which][0]:
+                differ.append((PROMPTS[which], alone[which][0], text))
+
+    await asyncio.gather(*(stream(i) for i in range(streams)))
+    return one, counts, requests, differ
 
 
 class Plain:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from generated import PROMPTS, Plain, model, said, with_instance
+from generated import PROMPTS, Plain, many, model, said, with_instance
 
 pytest.importorskip("roundelay._native", reason="the native core is not built")
 
@@ -98,9 +98,22 @@ def test_twenty_prompts_say_the_same(alone, tokenizer, ranks):
     async def work(instance, tokenizer):
         return [await said(instance, tokenizer.encode(p), 64) for p in PROMPTS]
 
-    for prompt, (text, _) in zip(PROMPTS, with_instance(ranks, work), strict=True):
+    for prompt, (text, _) in zip(PROMPTS, with_instance(ranks, work, 1100), strict=True):
         want, gap = greedy(alone, tokenizer.encode(prompt), 64, tokenizer.stops)
         assert text == tokenizer.decode(want), f"{prompt!r}; the closest tie was {gap:.2g}"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+def test_many_streams_for_two_minutes():
+    async def work(instance, tokenizer):
+        return await many(instance, tokenizer, 32, 120)
+
+    _, counts, requests, differ = with_instance(2, work, 1100)
+    assert requests > 32
+    assert min(counts) > 0.8 * max(counts)
+    # Sums of a step with others round differently, which may turn a near tie; nothing else may.
+    assert len(differ) <= 0.02 * requests, differ[:3]
 
 
 def test_stops_seeds_and_cancels(tokenizer):
