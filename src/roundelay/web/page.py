@@ -68,7 +68,7 @@ def page(asked: Iterable[Asked], state: str = "") -> str:
 
 
 def _charts(charting: str) -> str:
-    """The script of charts, behind what keeps it from writing styles; nothing where there is none."""
+    """The script of charts, if any, behind what keeps it from writing styles."""
     if not charting:
         return ""
     if "</script" in charting.lower():
