@@ -38,7 +38,16 @@ Schedule._repr_html_ = html  # type: ignore[attr-defined]
 
 
 class _Show:
-    """A schedule as text, `show(schedule)`; and a view of the page, `show.page("cluster", ...)`."""
+    """The schedule as text for a terminal: what every step does, and who holds what after it.
+
+    Up to 16 pieces and 32 ranks and switches, every step has a table; above, a summary.
+
+    `show.page("cluster", ...)` is a view of the page.
+
+    Raises:
+        RoundelayError: the schedule is too large to show, or there is no such language.
+        ScheduleError: the schedule is illegal.
+    """
 
     __call__ = staticmethod(_as_text)
 
