@@ -22,7 +22,8 @@ from .errors import (
     TooLate,
 )
 from .schedule import COPY, REDUCE, Round, Schedule
-from .show import html, show, svg
+from .show import html, svg
+from .show import show as _as_text
 from .verbs import on, reverse, split, then
 from .verify import Verdict, prove, verify
 
@@ -30,9 +31,43 @@ if TYPE_CHECKING:
     from .clusters import cluster
     from .communicator import Communicator, init
     from .simulate import Clock
+    from .web.shown import Page
 
 # Notebooks draw a schedule. The layer that draws stands above it, so they are joined here.
 Schedule._repr_html_ = html  # type: ignore[attr-defined]
+
+
+class _Show:
+    """The schedule as text for a terminal: what every step does, and who holds what after it.
+
+    Up to 16 pieces and 32 ranks and switches, every step has a table; above, a summary.
+
+    `show.page("cluster", ...)` is a view of the page.
+
+    Raises:
+        RoundelayError: the schedule is too large to show, or there is no such language.
+        ScheduleError: the schedule is illegal.
+    """
+
+    __call__ = staticmethod(_as_text)
+
+    @staticmethod
+    def page(view: str = "player", **state: object) -> "Page":
+        """A view of the page, to save, to open in the browser, or for a notebook to show.
+
+        Args:
+            view: its name, such as "player", "cluster" or "curves".
+            **state: what the page's address has behind it, such as algorithm, n, size, cluster.
+
+        Raises:
+            RoundelayError: no such view, or a state that is none.
+        """
+        from .web.shown import page
+
+        return page(view, **state)
+
+
+show = _Show()
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ the name already. So the page has such elements, and the rules that are needed i
 
 from __future__ import annotations
 
+import gzip
 import re
 from functools import lru_cache
 from importlib.util import find_spec
@@ -27,6 +28,12 @@ def script() -> bytes | None:
         return None
     path = Path(found.submodule_search_locations[0], "package_data", "plotly.min.js")
     return path.read_bytes() if path.is_file() else None
+
+
+@lru_cache(maxsize=1)
+def packed() -> bytes:
+    """The script as gzip has it, packed once."""
+    return gzip.compress(script() or b"", 6)
 
 
 def needed() -> bytes:

@@ -10,7 +10,7 @@ from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import RoundelayError
-from .charts import script
+from .charts import packed, script
 from .data import answer
 from .known import Known
 
@@ -141,6 +141,8 @@ def _charts(request: Request) -> Response:
     if found is None:
         return _error(404, "no package plotly; try: pip install 'roundelay[web]'")
     kept = {"Cache-Control": "max-age=3600"}
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        found, kept = packed(), kept | {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
     return Response(found, media_type="text/javascript", headers=kept)
 
 

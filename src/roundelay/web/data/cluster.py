@@ -18,7 +18,8 @@ from ...topology import Links
 from .clusters import clock_of
 from .grouped import MOST
 from .parameters import Reader, of_schedule, whole
-from .wires import Column, Gap, Span, picture
+from .wire_rows import Column, Gap, Span
+from .wires import picture
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,8 +11,9 @@
 export function el(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value === true) made.setAttribute(name, "");
+    if (name.startsWith("on")) {
+      if (value) made.addEventListener(name.slice(2), value);
+    } else if (value === true) made.setAttribute(name, "");
     else if (value !== false && value != null) made.setAttribute(name, String(value));
   }
   made.append(...children);

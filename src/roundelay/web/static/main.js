@@ -2,7 +2,7 @@
 import {button, el} from "./dom.js";
 import {inside} from "./fetch.js";
 import {pickLanguage, teller} from "./i18n.js";
-import {readState, remember, remembered, stateText, writeState} from "./state.js";
+import {addressState, framed, goToState, readState, remember, remembered, stateText, writeState} from "./state.js";
 import {bucketView} from "./views/bucket.js";
 import {clusterView} from "./views/cluster.js";
 import {curvesView} from "./views/curves.js";
@@ -60,7 +60,7 @@ const shell = {
 
 /** Draw the page as the address says. */
 function render() {
-  const start = inside && !location.hash ? inside.state : location.hash;
+  const start = inside && !addressState() ? inside.state : addressState();
   const {view, params} = readState(start);
   const chosen = views.find(({name}) => name === view) ?? views[0];
   const lang = pickLanguage(params.lang ?? "", remembered("lang"));
@@ -93,7 +93,7 @@ function contextOf(view, params, lang, t) {
     params, lang, t, palette,
     still: () => matchMedia("(prefers-reduced-motion: reduce)").matches,
     go: (given) => {
-      history.pushState(null, "", "#" + stateText(view, own(given)));
+      goToState("#" + stateText(view, own(given)), true);
       render();
     },
     keep: (given) => writeState(view, own(given)),
@@ -130,13 +130,13 @@ function header(view, lang, theme, params, t) {
     (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
   const prefer = (/** @type {string} */ name, /** @type {string} */ value) => {
     remember(name, value);
-    const now = readState(location.hash || (inside?.state ?? ""));
+    const now = readState(addressState() || (inside?.state ?? ""));
     writeState(view, {...now.params, [name]: value});
     render();
   };
   const other = lang === "en" ? "zh" : "en";
   const links = views.map(({name}) => el("a", {href: `#${name}`,
-    "aria-current": name === view ? "page" : null}, t(`view_${name}`)));
+    "aria-current": name === view ? "page" : null, onclick: framed ? toView(name) : null}, t(`view_${name}`)));
   return [
     el("h1", {}, "Roundelay"),
     el("nav", {"aria-label": t("views")}, ...links),
@@ -145,6 +145,15 @@ function header(view, lang, theme, params, t) {
         {lang: other === "zh" ? "zh-Hans" : "en"}),
       button(t(dark ? "light" : "dark"), () => prefer("theme", dark ? "light" : "dark"))),
   ];
+}
+
+/** What a link does where there is no address. @param {string} name */
+function toView(name) {
+  return (/** @type {Event} */ event) => {
+    event.preventDefault();
+    goToState(`#${name}`, true);
+    render();
+  };
 }
 
 /** Three hints, at the first visit. @param {string} view @param {import("./i18n.js").Tell} t */

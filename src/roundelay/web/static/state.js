@@ -2,6 +2,15 @@
 
 /** @typedef {Record<string, string>} Params */
 
+/** In a notebook's frame the page has no address; its state is kept here. */
+export const framed = location.protocol === "about:";
+let framedState = "";
+
+/** The state as the address has it, with its #; empty for none. @returns {string} */
+export function addressState() {
+  return framed ? framedState : location.hash;
+}
+
 /**
  * The view and its parameters, as the address has them after the #: player?n=8&step=3.
  * @param {string} text
@@ -30,7 +39,18 @@ export function stateText(view, params) {
  * @param {Params} params
  */
 export function writeState(view, params) {
-  history.replaceState(null, "", "#" + stateText(view, params));
+  goToState("#" + stateText(view, params), false);
+}
+
+/**
+ * Put a state into the address.
+ * @param {string} text with its #
+ * @param {boolean} anew with a new entry in the history
+ */
+export function goToState(text, anew) {
+  if (framed) framedState = text;
+  else if (anew) history.pushState(null, "", text);
+  else history.replaceState(null, "", text);
 }
 
 /**

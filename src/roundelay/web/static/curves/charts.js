@@ -52,7 +52,6 @@ export async function loadCharts(charts) {
  * Lines, measured points and crossovers as plotly takes them.
  * @param {object} of
  * @param {Line[]} of.lines
- * @param {Set<string>} of.hidden
  * @param {string[]} of.names all, in the order that gives them their looks
  * @param {number[]} of.xs
  * @param {"time" | "busbw"} of.what
@@ -64,12 +63,12 @@ export async function loadCharts(charts) {
  * @param {Record<string, string>} of.colour
  * @param {import("../i18n.js").Tell} of.t
  */
-export function tracesOf({lines, hidden, names, xs, what, sized, measured, crossed, busbwOf, dark,
+export function tracesOf({lines, names, xs, what, sized, measured, crossed, busbwOf, dark,
   colour, t}) {
   const unit = what === "time" ? "us" : "GB/s";
   const x = (/** @type {number} */ v) => (sized ? sizeText(v) : String(v));
   /** @type {any[]} */
-  const traces = lines.filter((line) => !hidden.has(line.algorithm)).map((line) => {
+  const traces = lines.map((line) => {
     const look = lookOf(names.indexOf(line.algorithm), dark);
     return {x: xs, y: line.at.map((at) => at?.[what] ?? null), name: line.algorithm,
       mode: "lines+markers", line: {color: look.colour, dash: look.dash, width: 2},
@@ -103,13 +102,13 @@ export function tracesOf({lines, hidden, names, xs, what, sized, measured, cross
 export function layoutOf(title, logarithmic, sized, xs, crossed, colour, {width, x}) {
   const every = Math.max(1, Math.ceil(xs.length / Math.max(3, Math.floor(width / 80))));
   const ticks = xs.filter((_, i) => i % every === 0);
-  const axis = {gridcolor: colour.empty, linecolor: colour.line, zeroline: false, automargin: true,
+  const axis = {gridcolor: colour.empty, linecolor: colour.line, zeroline: false,
     fixedrange: true};
   return {
     paper_bgcolor: colour.ground, plot_bgcolor: colour.ground, showlegend: false, hovermode: "closest",
     font: {family: '"Inter", system-ui, "Noto Sans", "Noto Sans CJK SC", sans-serif', size: 13,
       color: colour.text},
-    margin: {l: 8, r: 12, t: 34, b: 8}, height: 400, width,
+    margin: {l: 66, r: 14, t: 34, b: 46}, height: 400, width,
     title: {text: title, font: {size: 14}, x: 0, xref: "paper", y: 0.985, yanchor: "top"},
     xaxis: {...axis, type: "log", title: {text: x, font: {size: 13}}, tickvals: ticks,
       ticktext: ticks.map((v) => (sized ? sizeText(v) : String(v))), tickangle: 0},

@@ -1,12 +1,13 @@
 // @ts-check
-import {button, choice, el, field} from "../dom.js";
-import {canLoad, inside, load} from "../fetch.js";
+import {button, el} from "../dom.js";
+import {canLoad, load} from "../fetch.js";
 import {sizeText, timeText} from "../i18n.js";
 import {svgPen} from "../pen.js";
 import {Picture, saveButtons} from "../picture.js";
 import {Spots} from "../spots.js";
 import {tableOf} from "../table.js";
 import {drawBusyness, drawFabric, fabricHeight, fabricPlaces} from "../cluster/draw.js";
+import {clusterFields} from "../cluster/fields.js";
 import {linkName, loadText, rateText, spanText, wayIn} from "../cluster/model.js";
 import {crossingTable, kindsTable, linksTable} from "../cluster/tables.js";
 
@@ -102,50 +103,14 @@ class Fabric {
       this.failed(/** @type {Error} */ (error));
       return;
     }
-    this.controls.replaceChildren(...this.fields());
+    this.controls.replaceChildren(...clusterFields(this.p, this.known, (changes) => this.set(changes), this.context.t));
     await this.refresh();
-  }
-
-  /** @returns {HTMLElement[]} */
-  fields() {
-    const {t} = this.context;
-    const {p, known} = this;
-    const all = known.collectives[p.collective] ?? [];
-    const [machine, nodes = ""] = p.cluster.split(":");
-    const set = (/** @type {Params} */ changes) => this.set(changes);
-    const pairs = (/** @type {string[]} */ list) =>
-      /** @type {[string, string][]} */ (list.map((name) => [name, name]));
-    const names = all.map((/** @type {any} */ a) => a.name);
-    const chosen = all.find((/** @type {any} */ a) => a.name === p.algorithm);
-    const made = [
-      choice(t("cluster"), pairs(known.clusters), machine,
-        (name) => set({cluster: nodes ? `${name}:${nodes}` : name})),
-      field(t("clusterCount"), {type: "number", min: 1, max: 16384, value: nodes,
-        placeholder: "–"}, (k) => set({cluster: k ? `${machine}:${k}` : machine, n: ""})),
-      choice(t("collective"), pairs(Object.keys(known.collectives)), p.collective, (collective) =>
-        set({collective, params: "", root: "", algorithm: known.collectives[collective]
-          .some((/** @type {any} */ a) => a.name === "ring") ? "ring"
-          : known.collectives[collective][0].name})),
-      choice(t("algorithm"), pairs(names), p.algorithm, (algorithm) => set({algorithm, params: ""})),
-      field(t("ranks"), {type: "number", min: 2, max: 16384, value: p.n,
-        placeholder: t("clusterAll")}, (n) => set({n})),
-      field(t("size"), {type: "text", value: p.size, size: 7}, (size) => set({size})),
-    ];
-    if (chosen?.parameters.length) {
-      made.push(field(t("params"), {type: "text", value: p.params, size: 12,
-        placeholder: `${chosen.parameters[0]}=`}, (params) => set({params})));
-    }
-    if (inside) {
-      for (const label of made) label.querySelector("select, input")?.setAttribute("disabled", "");
-      made.push(el("p", {class: "soft note"}, t("oneFile")));
-    }
-    return made;
   }
 
   /** Other links: from the whole again, and no link is chosen. @param {Params} changes */
   set(changes) {
     Object.assign(this.p, {first: "", last: "", link: ""}, changes);
-    this.controls.replaceChildren(...this.fields());
+    this.controls.replaceChildren(...clusterFields(this.p, this.known, (changes) => this.set(changes), this.context.t));
     this.refresh();
   }
 

@@ -2,12 +2,12 @@
 import {button, choice, el} from "../dom.js";
 import {inside, load} from "../fetch.js";
 import {sizeText} from "../i18n.js";
-import {svgPen} from "../pen.js";
 import {saveButtons, slider} from "../picture.js";
-import {tableOf} from "../table.js";
-import {drawLook, layoutOf, loadCharts, lookOf, tracesOf} from "../curves/charts.js";
-import {readMeasured} from "../curves/measured.js";
-import {byNodes, bySize, crossings, firstBest} from "../curves/model.js";
+import {layoutOf, loadCharts, tracesOf} from "../curves/charts.js";
+import {droppedFiles} from "../curves/drop.js";
+import {quickestText, showLines} from "../curves/lines.js";
+import {byNodes, bySize, crossings} from "../curves/model.js";
+import {curveTables} from "../curves/tables.js";
 
 /** @typedef {import("../main.js").Context} Context */
 /** @typedef {import("../curves/model.js").CurvesData} CurvesData */
@@ -38,19 +38,18 @@ export const curvesView = {
     const start = async () => {
       const p = {...curvesDefaults, ...context.params};
       p.cluster = p.cluster.split(":")[0];
-      const [known, drawn] = await Promise.all([load("catalogue", {}, stop.signal),
-        load("charts", {}, stop.signal)]);
-      const [plotly, first] = await Promise.all([loadCharts(drawn), firstOf(p, stop.signal)]);
-      if (stop.signal.aborted) return;
-      made = new Curves(context, p, known, plotly, first, stop.signal);
+      const [known, first] = await Promise.all([load("catalogue", {}, stop.signal),
+        firstOf(p, stop.signal)]);
+      made = new Curves(context, p, known, first, stop.signal);
       box.replaceWith(made.root);
       made.changed();
-      made.fetchAll();
+      await made.loadCharts();
+      await made.fetchAll();
     };
     start().catch((error) => {
       if (stop.signal.aborted) return;
-      const said = error.message === "noCharts" ? t("noCharts") : t("failed", {error: error.message});
-      box.replaceChildren(el("div", {class: "wrong", role: "alert"}, el("p", {}, said),
+      box.replaceChildren(el("div", {class: "wrong", role: "alert"},
+        el("p", {}, t("failed", {error: error.message})),
         button(t("startAgain"), () => context.go({}))));
     });
     return () => {
@@ -74,13 +73,12 @@ async function firstOf(p, signal) {
 
 class Curves {
   /**
-   * @param {Context} context @param {Params} p @param {any} known @param {any} plotly
-   * @param {CurvesData} first @param {AbortSignal} signal
+   * @param {Context} context @param {Params} p @param {any} known @param {CurvesData} first
+   * @param {AbortSignal} signal
    */
-  constructor(context, p, known, plotly, first, signal) {
+  constructor(context, p, known, first, signal) {
     this.context = context;
     this.p = p;
-    this.plotly = plotly;
     this.signal = signal;
     this.sizes = first.sizes;
     this.offered = first.offered;
@@ -96,22 +94,28 @@ class Curves {
     this.hidden = new Set(p.hide.split(",").filter(Boolean));
     /** @type {import("../curves/measured.js").Measured[]} */
     this.measured = [];
+    /** @type {any} */
+    this.plotly = null;
     const {t} = context;
     this.sentence = el("p", {class: "sentence", "aria-live": "polite"});
-    this.plots = CHARTS.map(() => el("div", {class: "plot", role: "img"}));
+    this.plots = CHARTS.map((what) => el("div", {class: "plot", role: "img",
+      "aria-label": t(`curves_${what}`)}, el("p", {class: "loading"}, t("loading"))));
     this.legend = el("fieldset", {class: "lines"});
-    this.said = el("p", {class: "soft", role: "status"});
     this.tables = el("div", {class: "tables"});
     this.details = el("details", {open: p.tables === "1", ontoggle: () => this.listed()},
       el("summary", {}, t("tableBehind")), this.tables);
     this.sliders = el("div", {class: "controls"});
+    this.charts = el("div", {class: "plots"}, ...this.plots.map((plot, i) => el("div", {}, plot, saveButtons(t,
+        `roundelay-${p.collective}-${CHARTS[i]}`, () => this.svg(i)))));
     this.root = el("div", {class: "body"}, this.controls(known), this.sliders,
       el("p", {class: "soft"}, this.title), this.sentence,
-      el("div", {class: "plots"}, ...this.plots.map((plot, i) => el("div", {}, plot, saveButtons(t,
-        `roundelay-${p.collective}-${CHARTS[i]}`, () => this.svg(i))))),
-      this.legend, this.dropping(), el("p", {class: "soft note"}, t("curvesModel")), this.details);
+      this.charts, this.legend, droppedFiles(t, p.collective, (measured) => {
+        this.measured = measured;
+        this.changed();
+      }), el("p", {class: "soft note"}, t("curvesModel")), this.details);
     this.fields();
     this.due = 0;
+    this.later = 0;
     this.width = 0;
     this.seen = new ResizeObserver(() => {
       if (this.plots[0].clientWidth !== this.width) this.soon();
@@ -166,42 +170,19 @@ class Curves {
         at: Number(p.bandwidth)}, times, moved("bandwidth")));
   }
 
-  /** Where files are dropped or chosen; they are read here. @returns {HTMLElement} */
-  dropping() {
+  /** Load the script that draws charts, and draw them; what is missing is said. */
+  async loadCharts() {
     const {t} = this.context;
-    const input = el("input", {type: "file", multiple: true, class: "unseen", id: "measured",
-      onchange: () => this.take(input.files)});
-    const over = (/** @type {DragEvent} */ event) => event.preventDefault();
-    return el("div", {class: "drop", ondragover: over, ondrop: (/** @type {DragEvent} */ event) => {
-      event.preventDefault();
-      this.take(event.dataTransfer?.files ?? []);
-    }}, input, el("label", {for: "measured", class: "pick"}, t("curvesPick")),
-    el("span", {class: "soft"}, t("curvesDrop")),
-    button(t("curvesForget"), () => {
-      this.measured = [];
-      this.said.textContent = "";
+    try {
+      const found = await loadCharts(await load("charts", {}, this.signal));
+      if (this.signal.aborted) return;
+      for (const plot of this.plots) plot.replaceChildren();
+      this.plotly = found;
       this.changed();
-    }), this.said);
-  }
-
-  /** @param {ArrayLike<File>} files */
-  async take(files) {
-    const {t} = this.context;
-    const said = [];
-    for (const file of Array.from(files)) {
-      try {
-        const found = readMeasured(await file.text(), file.name, this.p.collective);
-        this.measured = [...this.measured.filter(({name}) => !found.some((f) => f.name === name)),
-          ...found];
-        said.push(t("curvesTaken", {file: file.name,
-          k: found.reduce((sum, {points}) => sum + points.length, 0)}));
-      } catch (error) {
-        said.push(t(/** @type {Error} */ (error).message, {file: file.name,
-          collective: this.p.collective}));
-      }
+    } catch {
+      if (this.signal.aborted) return;
+      this.charts.replaceChildren(el("p", {class: "wrong", role: "alert"}, t("noCharts")));
     }
-    this.said.textContent = said.join(" ");
-    this.changed();
   }
 
   /** Ask for the other numbers of nodes, one after another. */
@@ -246,34 +227,44 @@ class Curves {
   changed() {
     const {t} = this.context;
     const now = this.now();
-    const {sized, data, lines, shown, xs, crossed} = now;
+    const {sized, data, lines} = now;
     this.keep();
     if (sized && !data) {
       this.sentence.textContent = t("loading");
       return;
     }
-    this.sentence.textContent = this.says(now);
+    const wait = !sized && now.each.length < this.offered.length ? ` ${t("loading")}` : "";
+    this.sentence.textContent = quickestText(now, t) + wait;
     const names = this.names();
+    const dark = isDark(this.context.palette().ground);
+    showLines(this.legend, lines, names, this.hidden, dark, t, () => this.changed());
+    this.listed();
+    cancelAnimationFrame(this.later);
+    if (!this.plotly) return;
+    // The second chart in the next frame, so that a slider's answer does not wait for both.
+    this.draw(0, now);
+    this.later = requestAnimationFrame(() => this.draw(1, now));
+  }
+
+  /** Draw a chart. @param {number} i its number @param {ReturnType<Curves["now"]>} now */
+  draw(i, {sized, each, data, shown, xs, crossed}) {
+    const {t} = this.context;
     const colour = this.context.palette();
-    const dark = isDark(colour.ground);
-    const busbwOf = (/** @type {number} */ i) => {
-      const {x, y} = crossed[i];
-      const bus = sized ? data?.bus ?? 1 : near(now.each, x).bus;
+    const busbwOf = (/** @type {number} */ k) => {
+      const {x, y} = crossed[k];
+      const bus = sized ? data?.bus ?? 1 : near(each, x).bus;
       return (sized ? x : this.sizes[Number(this.p.size)]) / y / 1e3 * bus;
     };
+    const [plot, what] = [this.plots[i], CHARTS[i]];
     this.width = this.plots[0].clientWidth;
-    this.plots.forEach((plot, i) => {
-      const what = CHARTS[i];
-      const title = t(`curves_${what}`);
-      this.plotly.react(plot, tracesOf({lines: shown, hidden: this.hidden, names, xs, what, sized,
-        measured: sized ? this.measured : [], crossed, busbwOf, dark, colour, t}),
-      layoutOf(title, what === "time", sized, xs, crossed, colour,
-        {width: Math.max(280, this.width), x: t(sized ? "size" : "clusterCount")}),
-      {displayModeBar: false, staticPlot: false, responsive: false});
-      plot.setAttribute("aria-label", `${title}. ${this.sentence.textContent}`);
-    });
-    this.choices(lines, names, dark);
-    this.listed();
+    const title = t(`curves_${what}`);
+    this.plotly.react(plot, tracesOf({lines: shown, names: this.names(), xs, what, sized,
+      measured: sized ? this.measured : [], crossed, busbwOf, dark: isDark(colour.ground), colour,
+      t}),
+    layoutOf(title, what === "time", sized, xs, crossed, colour,
+      {width: Math.max(280, this.width), x: t(sized ? "size" : "clusterCount")}),
+    {displayModeBar: false});
+    plot.setAttribute("aria-label", `${title}. ${this.sentence.textContent}`);
   }
 
   /** Names of all algorithms, in an order that does not change. @returns {string[]} */
@@ -282,62 +273,12 @@ class Curves {
       one.curves.map((c) => c.algorithm)))].sort();
   }
 
-  /** Which algorithm is the quickest, from where on. @param {ReturnType<Curves["now"]>} now */
-  says({sized, shown, crossed, each}) {
-    const {t} = this.context;
-    if (!shown.length) return t("curvesNothing");
-    const x = (/** @type {number} */ v) => (sized ? sizeText(Math.round(Number(v.toPrecision(3))))
-      : t("curvesAtNodes", {k: Number(v.toPrecision(2))}));
-    const first = t("curvesFirst", {algorithm: firstBest(shown)});
-    const then = crossed.map((c) => t("curvesThen", {x: x(c.x), algorithm: c.to}));
-    const wait = !sized && each.length < this.offered.length ? ` ${t("loading")}` : "";
-    return first + then.join("") + t("curvesStop") + wait;
-  }
-
-  /** Which lines are shown. @param {import("../curves/model.js").Line[]} lines
-   * @param {string[]} names @param {boolean} dark */
-  choices(lines, names, dark) {
-    const {t} = this.context;
-    const key = [lines.map((line) => line.algorithm), names, dark].join();
-    if (this.legend.dataset.key === key) return;
-    this.legend.dataset.key = key;
-    this.legend.replaceChildren(el("legend", {}, t("curvesLines")), ...lines.map(({algorithm}) => {
-      const {pen, picture} = svgPen(40, 16, "none");
-      drawLook(pen, lookOf(names.indexOf(algorithm), dark));
-      const look = new DOMParser().parseFromString(picture(""), "image/svg+xml").documentElement;
-      look.setAttribute("aria-hidden", "true");
-      const box = el("input", {type: "checkbox", checked: !this.hidden.has(algorithm),
-        onchange: () => {
-          if (box.checked) this.hidden.delete(algorithm);
-          else this.hidden.add(algorithm);
-          this.changed();
-        }});
-      return el("label", {}, box, document.adoptNode(look), el("span", {}, algorithm));
-    }));
-  }
-
   listed() {
     const open = this.details.open;
     this.p.tables = open ? "1" : "";
     this.keep();
-    const {t} = this.context;
-    const {sized, shown, xs, crossed} = this.now();
-    const x = (/** @type {number} */ v) => (sized ? sizeText(v) : String(v));
-    const rows = (/** @type {"time" | "busbw"} */ what) => tableOf(t(`curves_${what}`),
-      [t(sized ? "size" : "clusterCount"), ...shown.map((line) => line.algorithm)],
-      xs.map((v, i) => [x(v), ...shown.map((line) => {
-        const at = line.at[i];
-        return at ? `${Number(at[what].toPrecision(4))}` : "–";
-      })]));
-    const cross = crossed.map((c) => [sized ? sizeText(c.x) : String(Number(c.x.toPrecision(3))),
-      c.from, c.to, `${Number(c.y.toPrecision(4))}`]);
-    const measured = this.measured.flatMap(({name, points}) => points.map((p) => [name,
-      sizeText(p.size), String(p.time), String(p.busbw), predicted(shown, this.sizes, p.size)]));
-    this.tables.replaceChildren(...(open ? [rows("time"), rows("busbw"),
-      tableOf(t("curvesCrossings"), ["curvesWhere", "curvesFrom", "curvesTo", "curves_time"].map(
-        (k) => t(k)), cross),
-      ...(measured.length && sized ? [tableOf(t("curvesMeasured"), ["curvesFile", "size",
-        "curves_time", "curves_busbw", "curvesPredicted"].map((k) => t(k)), measured)] : [])] : []));
+    this.tables.replaceChildren(...(open ? curveTables(this.now(), this.sizes, this.measured,
+      this.context.t) : []));
   }
 
   keep() {
@@ -353,8 +294,9 @@ class Curves {
 
   close() {
     cancelAnimationFrame(this.due);
+    cancelAnimationFrame(this.later);
     this.seen.disconnect();
-    for (const plot of this.plots) this.plotly.purge(plot);
+    if (this.plotly) for (const plot of this.plots) this.plotly.purge(plot);
   }
 }
 
@@ -367,18 +309,4 @@ function isDark(colour) {
 function near(each, x) {
   return each.reduce((best, one) =>
     (Math.abs(one.nodes - x) < Math.abs(best.nodes - x) ? one : best));
-}
-
-/** Microseconds of the quickest line at a size, between the points on either side.
- * @param {import("../curves/model.js").Line[]} lines @param {number[]} sizes @param {number} size
- * @returns {string} */
-function predicted(lines, sizes, size) {
-  const i = sizes.findLastIndex((each) => each <= size);
-  const best = (/** @type {number} */ k) =>
-    Math.min(...lines.map((line) => line.at[k]?.time ?? Infinity));
-  if (i < 0 || (i + 1 >= sizes.length && size > sizes[i])) return "–";
-  if (size === sizes[i]) return `${Number(best(i).toPrecision(4))}`;
-  const part = Math.log(size / sizes[i]) / Math.log(sizes[i + 1] / sizes[i]);
-  const time = Math.exp((1 - part) * Math.log(best(i)) + part * Math.log(best(i + 1)));
-  return Number.isFinite(time) ? `${Number(time.toPrecision(4))}` : "–";
 }

@@ -1,0 +1,157 @@
+"""Measure the page in Chromium: first picture, frames, steps, sliders, sizes, accessibility.
+
+    python benchmarks/page.py [--write]
+
+Needs the extras `web` and `page-test`, and chromium. The browser has no GPU. A run takes two
+minutes. With --write the table goes to benchmarks/page.md.
+"""
+
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from axe_playwright_python.sync_playwright import Axe
+from report import report
+
+import roundelay
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from views_browser import browsing, serving, until
+
+RUNS = 5
+VIEWS = {
+    "player": ".clock:not(:empty)",
+    "bucket": ".figures dd",
+    "roads": ".picture svg",
+    "cluster": ".spot",
+    "curves": ".lines label",
+    "stack": ".layer",
+}
+FRAMES = """() => new Promise(done => { document.querySelector('button.play').click(); let k = 0;
+ const begin = performance.now(); const tick = () => { k += 1; const t = performance.now() - begin;
+ t < 2000 ? requestAnimationFrame(tick) : done(1000 * k / t); }; requestAnimationFrame(tick); })"""
+SLIDE = """name => new Promise(done => { const s = document.querySelector('#slider-' + name);
+ s.value = Number(s.value) + (Number(s.value) < Number(s.max) ? 1 : -1);
+ const begin = performance.now(); s.dispatchEvent(new Event('input'));
+ requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - begin))); })"""
+
+
+def seconds(act):
+    """How long something takes."""
+    begin = time.perf_counter()
+    act()
+    return time.perf_counter() - begin
+
+
+class Page:
+    """A fresh page for every measurement."""
+
+    def __init__(self, browser, address):
+        self.browser, self.address = browser, address
+
+    def opened(self, state, loaded=None, where=None, **settings):
+        """The page, and seconds until its picture is there."""
+        page = self.browser.new_page(locale="en-GB", **settings)
+        page.set_default_timeout(60_000)
+        selector = loaded or VIEWS[state.partition("?")[0]]
+
+        def go():
+            page.goto(f"{where or self.address}#{state}")
+            page.wait_for_selector(selector)
+
+        return page, seconds(go)
+
+    def first(self, state, loaded=None):
+        """Seconds until a picture: the median of some runs, and the most."""
+        found = []
+        for _ in range(RUNS):
+            page, took = self.opened(state, loaded)
+            page.close()
+            found.append(took)
+        return found
+
+    def slider(self, state, name):
+        """Milliseconds of a slider's answer, to the frame after it."""
+        page, _ = self.opened(state)
+        page.wait_for_timeout(3000)  # what is fetched beforehand
+        found = [page.evaluate(SLIDE, name) for _ in range(RUNS)]
+        page.close()
+        return found
+
+    def steps(self):
+        """Milliseconds of a step of 16,384 ranks."""
+        page, _ = self.opened("player?n=16384&hints=0")
+        found = []
+        for step in range(1, RUNS + 1):
+            page.evaluate("document.activeElement.blur()")
+            found.append(1000 * seconds(lambda k=step: self._step(page, k)))
+        page.close()
+        return found
+
+    def _step(self, page, step):
+        page.keyboard.press("ArrowRight")
+        until(page, f"document.querySelector('.clock').textContent.startsWith('{step} /')")
+
+    def frames(self):
+        """Frames a second of two players of 64 ranks."""
+        page, _ = self.opened("player?n=64&against=halving_doubling&hints=0&speed=1")
+        found = [page.evaluate(FRAMES)]
+        page.close()
+        return found
+
+    def faults(self, view):
+        """What axe finds in a view: both languages, light and dark, narrow and wide."""
+        found = 0
+        for lang, scheme, width in (("en", "light", 1400), ("zh", "dark", 1400),
+                                    ("zh", "light", 390), ("en", "dark", 390)):  # fmt: skip
+            page, _ = self.opened(f"{view}?lang={lang}&hints=0&tables=1", color_scheme=scheme,
+                                  viewport={"width": width, "height": 900})  # fmt: skip
+            found += Axe().run(page).violations_count
+            page.close()
+        return found
+
+
+def figures():
+    load = os.getloadavg()[0]
+    rows = []
+
+    def row(what, values, unit, target, digits=0):
+        shown = f"{statistics.median(values):.{digits}f}", f"{max(values):.{digits}f}"
+        rows.append(f"| {what} | {shown[0]} | {shown[1]} | {unit} | {target} |")
+        print(rows[-1], file=sys.stderr, flush=True)
+
+    with serving() as address, browsing() as browser:
+        page = Page(browser, address)
+        page.opened("player?hints=0")[0].close()
+        for view in VIEWS:
+            row(f"{view}: first picture", page.first(f"{view}?hints=0"), "s", "< 1 s", 2)
+        row("curves: the charts", page.first("curves?hints=0", ".plot .main-svg"), "s", "", 2)
+        row("player: two of 64 ranks", page.frames(), "frames a second", ">= 50")
+        row("player: 16,384 ranks, open", page.first("player?n=16384&hints=0"), "s", "< 2 s", 2)
+        row("player: 16,384 ranks, a step", page.steps(), "ms", "< 200 ms")
+        row("cluster: 16,384 cards, open",
+            page.first("cluster?hints=0&cluster=dgx-h100:2048"), "s", "< 2 s", 2)  # fmt: skip
+        for view, name in (("bucket", "n"), ("roads", "cores"), ("curves", "bandwidth"),
+                           ("curves", "nodes")):  # fmt: skip
+            row(f"{view}: the slider {name}", page.slider(f"{view}?hints=0", name), "ms",
+                "< 100 ms")  # fmt: skip
+        size = len(roundelay.show.page("player").text.encode()) / 1000
+        row("one file, a ring of 8", [size], "KB", "< 400 KB")
+        for view in VIEWS:
+            row(f"{view}: faults that axe finds", [page.faults(view)], "", "0")
+    return [
+        f"- load of the machine before the run: {load:.1f}",
+        "",
+        f"Chromium without a GPU; {RUNS} runs each, frames and faults once. First pictures are",
+        "from an empty cache, with the server on the same machine.",
+        "",
+        "| what | median | most | unit | target |",
+        "|---|---|---|---|---|",
+        *rows,
+    ]
+
+
+if __name__ == "__main__":
+    report(__file__, "The page: figures", "", figures)
