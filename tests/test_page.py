@@ -1,47 +1,21 @@
 """The page in a real browser: it shows what the verifier finds, by mouse and by keyboard."""
 
 import re
-import shutil
-import socket
 import time
-from threading import Thread
 
 import numpy as np
 import pytest
-import uvicorn
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import sync_playwright
 
 import roundelay as rl
 from roundelay.show import frames
 from roundelay.web.page import page as one_file
-from roundelay.web.server import make_app
 from roundelay.web.states import asked, state_text
 
-CHROMIUM = shutil.which("chromium")
+pytest_plugins = ["views_browser"]
+
 WAIT = 60_000
 """Milliseconds after which what should come is missing."""
-
-
-@pytest.fixture(scope="module")
-def address():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(make_app(), log_level="error", lifespan="off"))
-        thread = Thread(target=server.run, args=([listener],), daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        server.should_exit = True
-        thread.join(30)
-        assert not thread.is_alive()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as driver:
-        arguments = ["--no-sandbox", "--disable-gpu"]
-        found = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield found
-        found.close()
 
 
 @pytest.fixture

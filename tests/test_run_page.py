@@ -1,72 +1,21 @@
 """A real run in a browser: lanes, events, the longest path, two runs, a job that runs."""
 
 import re
-import shutil
-import socket
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
-import uvicorn
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import sync_playwright
 
 from roundelay.formats.timeline import write_timeline
 from roundelay.longest_path import Part, longest_path
 from roundelay.web.known import known as known_of
 from roundelay.web.page import page as one_file
 from roundelay.web.runs import examples
-from roundelay.web.server import make_app
 from roundelay.web.states import asked, state_text
 
-WAIT = 60_000
-
-
-@pytest.fixture(scope="module")
-def address():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(make_app(), log_level="error"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        server.should_exit = True
-        thread.join(20)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playing:
-        found = playing.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield found
-        found.close()
-
-
-@pytest.fixture
-def open_page(browser, address):
-    """A function that opens a state of the view; what the page complains of fails the test."""
-    complaints, contexts = [], []
-
-    def opened(state, width=1200, scheme="light", where=None, ready="canvas", **settings):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, **settings
-        )
-        contexts.append(context)
-        found = context.new_page()
-        found.set_default_timeout(WAIT)
-        found.on("pageerror", lambda error: complaints.append(str(error)))
-        found.on("console", lambda said: said.type == "error" and complaints.append(said.text))
-        found.goto((where or address) + "#" + state)
-        found.wait_for_selector(f"main {ready}")
-        return found
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
+pytest_plugins = ["views_browser"]
 
 
 def text(seen, selector):
@@ -202,7 +151,7 @@ def test_one_file_holds_two_runs(open_page, tmp_path):
     known = known_of([tmp_path / "mine.timeline"])
     file = tmp_path / "run.html"
     file.write_text(one_file(asked("run", state), state_text("run", state), known), "utf-8")
-    seen = open_page("", where=file.as_uri().split("#")[0], offline=True)
+    seen = open_page("", where=file.as_uri(), ready="canvas", offline=True)
     assert seen.locator("main canvas").count() == 2
     assert text(seen, "main h2") == "mine"
 

@@ -4,30 +4,14 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from views_browser import browsing, opening, serving, until
+from views_browser import until
 
 from roundelay.web.data.cluster import cluster
 from roundelay.web.data.crossing import crossing
 from roundelay.web.page import page as one_file
 from roundelay.web.states import asked, state_text
 
-
-@pytest.fixture(scope="module")
-def address():
-    with serving() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with browsing() as found:
-        yield found
-
-
-@pytest.fixture
-def open_page(browser, address):
-    with opening(browser, address, ".spot") as opened:
-        yield opened
+pytest_plugins = ["views_browser"]
 
 
 def rows(seen, caption):
@@ -133,7 +117,7 @@ def test_a_deep_link_shows_the_same(open_page):
      "&cluster=gb200-nvl72:4&first=0&last=71"],
 )  # fmt: skip
 def test_every_dress(open_page, state, lang, scheme, width):
-    seen = open_page(f"cluster?hints=0&lang={lang}&tables=1{state}", width, scheme)
+    seen = open_page(f"cluster?hints=0&lang={lang}&tables=1{state}", width, scheme=scheme)
     seen.wait_for_selector(".tables table")
     assert seen.evaluate("document.documentElement.scrollWidth") <= width
     text = seen.locator("main").inner_text()
@@ -170,7 +154,7 @@ def test_one_file_leads_to_the_busiest_link(open_page, tmp_path):
     text = one_file(asked("cluster", state), state_text("cluster", state))
     assert len(text.encode()) < 400_000
     (tmp_path / "page.html").write_text(text, "utf-8")
-    seen = open_page("", where=(tmp_path / "page.html").as_uri(), offline=True)
+    seen = open_page("", where=(tmp_path / "page.html").as_uri(), ready=".spot", offline=True)
     seen.get_by_role("button", name="Go to the busiest link").click()
     seen.wait_for_selector(".crossing table")
     assert "node 0" in seen.locator(".way").inner_text()

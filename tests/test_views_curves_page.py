@@ -7,30 +7,14 @@ from itertools import pairwise
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from test_formats_nccl_tests import DEVICES, NEW
-from views_browser import browsing, opening, serving, until
+from views_browser import LOADED, until
 
 from roundelay.formats.nccl_tests import read_nccl_tests
 from roundelay.web.data.curves import SIZES, curves
 from roundelay.web.page import page as one_file
 from roundelay.web.states import asked, state_text
 
-
-@pytest.fixture(scope="module")
-def address():
-    with serving() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with browsing() as found:
-        yield found
-
-
-@pytest.fixture
-def open_page(browser, address):
-    with opening(browser, address, ".plot .main-svg") as opened:
-        yield opened
+pytest_plugins = ["views_browser"]
 
 
 def table(seen, caption):
@@ -185,7 +169,7 @@ def test_the_page_reads_tables_as_python_does(open_page, name):
 ])  # fmt: skip
 @pytest.mark.parametrize("state", ["", "&x=nodes", "&collective=send_recv"])
 def test_every_dress(open_page, state, lang, scheme, width):
-    seen = open_page(f"curves?hints=0&lang={lang}&tables=1&nodes=2{state}", width, scheme)
+    seen = open_page(f"curves?hints=0&lang={lang}&tables=1&nodes=2{state}", width, scheme=scheme)
     seen.wait_for_selector(".tables table")
     assert seen.evaluate("document.documentElement.scrollWidth") <= width
     text = seen.locator("main").inner_text()
@@ -209,7 +193,9 @@ def test_one_file_opens_without_a_server(open_page, tmp_path):
     state = {"hints": "0", "lang": "en", "cluster": "gb200-nvl72"}
     text = one_file(asked("curves", state), state_text("curves", state))
     (tmp_path / "page.html").write_text(text, "utf-8")
-    seen = open_page("", where=(tmp_path / "page.html").as_uri(), offline=True)
+    seen = open_page(
+        "", where=(tmp_path / "page.html").as_uri(), ready=LOADED["curves"], offline=True
+    )
     before = seen.locator(".sentence").inner_text()
     slide(seen, "nodes", 1)
     until(seen, f"document.querySelector('.sentence').textContent !== {json.dumps(before)}")

@@ -1,69 +1,20 @@
 """The bucket, the roads and the stack in a browser."""
 
 import itertools
-import shutil
-import socket
-import threading
 import time
 
 import pytest
-import uvicorn
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import sync_playwright
+from views_browser import LOADED
 
 from roundelay.web.data.bucket import bucket
 from roundelay.web.data.roads import CORE, hops, roads
 from roundelay.web.page import page as one_file
-from roundelay.web.server import make_app
 from roundelay.web.states import asked, state_text
 
+pytest_plugins = ["views_browser"]
+
 VIEWS = ("bucket", "roads", "stack")
-LOADED = {"bucket": ".figures dd", "roads": ".picture svg", "stack": ".layer"}
-
-
-@pytest.fixture(scope="module")
-def address():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(make_app(), log_level="error"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        server.should_exit = True
-        thread.join(20)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playing:
-        found = playing.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield found
-        found.close()
-
-
-@pytest.fixture
-def open_page(browser, address):
-    """A function that opens a state of the page; what the page complains of fails the test."""
-    complaints, contexts = [], []
-
-    def opened(state, width=1200, height=900, scheme="light", where=None, **settings):
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, **settings
-        )
-        contexts.append(context)
-        found = context.new_page()
-        found.on("pageerror", lambda error: complaints.append(str(error)))
-        found.on("console", lambda said: said.type == "error" and complaints.append(said.text))
-        found.goto((where or address) + "#" + state)
-        view = state.partition("?")[0]
-        found.wait_for_selector(LOADED[view])
-        return found
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
 
 
 @pytest.mark.parametrize(

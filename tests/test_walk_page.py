@@ -1,63 +1,15 @@
 """A walk along a request in a browser."""
 
 import re
-import shutil
-import socket
-import threading
 
 import pytest
-import uvicorn
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import sync_playwright
 
 from roundelay.web.page import page as one_file
-from roundelay.web.server import make_app
 from roundelay.web.states import asked, state_text
 from roundelay.web.walks import EXAMPLE, examples
 
-
-@pytest.fixture(scope="module")
-def address():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(make_app(), log_level="error"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        server.should_exit = True
-        thread.join(20)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playing:
-        found = playing.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield found
-        found.close()
-
-
-@pytest.fixture
-def open_page(browser, address):
-    """A function that opens a state of the view; what the page complains of fails the test."""
-    complaints, contexts = [], []
-
-    def opened(state, width=1200, scheme="light", where=None, **settings):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, **settings
-        )
-        contexts.append(context)
-        found = context.new_page()
-        found.on("pageerror", lambda error: complaints.append(str(error)))
-        found.on("console", lambda said: said.type == "error" and complaints.append(said.text))
-        found.goto((where or address) + "#" + state)
-        found.wait_for_selector("main .picture svg")
-        return found
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
+pytest_plugins = ["views_browser"]
 
 
 def test_keys_go_through_all_steps_of_all_tokens(open_page):
@@ -109,5 +61,5 @@ def test_everybody_can_use_it(open_page, lang, scheme, width):
 def test_one_file_holds_it(open_page, tmp_path):
     file = tmp_path / "walk.html"
     file.write_text(one_file(asked("walk", {}), state_text("walk", {})), "utf-8")
-    seen = open_page("", where=file.as_uri(), offline=True)
+    seen = open_page("", where=file.as_uri(), ready=".picture svg", offline=True)
     assert "Paris" in seen.locator("main .answer").inner_text()

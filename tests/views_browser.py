@@ -6,6 +6,7 @@ import threading
 import time
 from contextlib import contextmanager
 
+import pytest
 import uvicorn
 from playwright.sync_api import sync_playwright
 
@@ -13,6 +14,16 @@ from roundelay.web.server import make_app
 
 WAIT = 30
 """Seconds after which what should come is missing."""
+LOADED = {
+    "bucket": ".figures dd",
+    "roads": ".picture svg",
+    "cluster": ".spot",
+    "curves": ".plot .main-svg",
+    "run": "canvas",
+    "walk": ".picture svg",
+    "stack": ".layer",
+}
+"""[view] what is there when it is drawn."""
 
 
 @contextmanager
@@ -38,21 +49,35 @@ def browsing():
         found.close()
 
 
-@contextmanager
-def opening(browser, address, loaded):
-    """A function that opens a state and waits for a selector; complaints of the page fail."""
+@pytest.fixture(scope="module")
+def address():
+    """Where the page is served."""
+    with serving() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A browser for all tests of a file."""
+    with browsing() as found:
+        yield found
+
+
+@pytest.fixture
+def open_page(browser, address):
+    """A function that opens a state and waits until it is drawn; complaints of the page fail."""
     complaints, contexts = [], []
 
-    def opened(state, width=1200, scheme="light", where=None, **settings):
+    def opened(state, width=1200, height=900, scheme="light", where=None, ready="", **settings):
         context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, **settings
+            viewport={"width": width, "height": height}, color_scheme=scheme, **settings
         )
         contexts.append(context)
         found = context.new_page()
         found.on("pageerror", lambda error: complaints.append(str(error)))
         found.on("console", lambda said: said.type == "error" and complaints.append(said.text))
         found.goto((where or address) + "#" + state)
-        found.wait_for_selector(loaded, timeout=WAIT * 1000)
+        found.wait_for_selector(ready or LOADED[state.partition("?")[0]], timeout=WAIT * 1000)
         return found
 
     yield opened

@@ -24,6 +24,8 @@ from .states import Asked
 MAIN: Final = "main.js"
 _IMPORT: Final = re.compile(r'import \{[^}]+\} from "(\.[^"]+)";')
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?function|const|class)", re.M)
+_COMMENT: Final = re.compile(r"^ *(?:/\*\*(?:(?!\*/).)*\*/|//[^\n]*)\n", re.M | re.S)
+"""Lines that say something about the code: a file to mail does without."""
 _TOP: Final = re.compile(r"^(?:async )?(?:function\*?|const|let|class) +(\w+|\{[^}]*\})", re.M)
 
 
@@ -124,7 +126,7 @@ def _collect(path: str, texts: dict[str, str], above: tuple[str, ...]) -> None:
             f'{path}: {left[0]!r}; expected import {{a, b}} from "./x.js"; on one line, and '
             "export before a function, const or class"
         )
-    texts[path] = text.strip()
+    texts[path] = _COMMENT.sub("", text).strip()
 
 
 def _tops(text: str) -> Iterable[str]:
