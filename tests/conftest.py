@@ -57,6 +57,8 @@ collect_ignore += [] if LLM else GENERATE
 WEB = all(find_spec(name) for name in ("starlette", "uvicorn"))
 BROWSER = WEB and find_spec("playwright") and shutil.which("chromium")
 collect_ignore += [] if WEB else ["test_web_server.py"]
+if BROWSER:
+    from views_browser import address, browser, open_page  # noqa: F401  # fixtures of pages
 collect_ignore_glob = [] if BROWSER else ["test_page.py", "test_*_page.py"]
 
 

@@ -12,8 +12,6 @@ from roundelay.show import frames
 from roundelay.web.page import page as one_file
 from roundelay.web.states import asked, state_text
 
-pytest_plugins = ["views_browser"]
-
 WAIT = 60_000
 """Milliseconds after which what should come is missing."""
 

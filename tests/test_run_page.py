@@ -15,8 +15,6 @@ from roundelay.web.page import page as one_file
 from roundelay.web.runs import examples
 from roundelay.web.states import asked, state_text
 
-pytest_plugins = ["views_browser"]
-
 
 def text(seen, selector):
     return seen.locator(selector).first.inner_text()

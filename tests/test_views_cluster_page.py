@@ -11,8 +11,6 @@ from roundelay.web.data.crossing import crossing
 from roundelay.web.page import page as one_file
 from roundelay.web.states import asked, state_text
 
-pytest_plugins = ["views_browser"]
-
 
 def rows(seen, caption):
     table = seen.locator("table", has=seen.locator(f"caption:text-is('{caption}')"))

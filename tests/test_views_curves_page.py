@@ -14,8 +14,6 @@ from roundelay.web.data.curves import SIZES, curves
 from roundelay.web.page import page as one_file
 from roundelay.web.states import asked, state_text
 
-pytest_plugins = ["views_browser"]
-
 
 def table(seen, caption):
     """Head, and rows, of a table."""

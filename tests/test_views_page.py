@@ -12,8 +12,6 @@ from roundelay.web.data.roads import CORE, hops, roads
 from roundelay.web.page import page as one_file
 from roundelay.web.states import asked, state_text
 
-pytest_plugins = ["views_browser"]
-
 VIEWS = ("bucket", "roads", "stack")
 
 

@@ -9,8 +9,6 @@ from roundelay.web.page import page as one_file
 from roundelay.web.states import asked, state_text
 from roundelay.web.walks import EXAMPLE, examples
 
-pytest_plugins = ["views_browser"]
-
 
 def test_keys_go_through_all_steps_of_all_tokens(open_page):
     seen = open_page("walk?hints=0&lang=en")
