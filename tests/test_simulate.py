@@ -407,3 +407,13 @@ def test_the_slowest_of_so_many_calls():
     times = rng.exponential(1.0, 200_000)
     assert expected_most(times, 1) == pytest.approx(times.mean())
     assert expected_most(times, 64) == pytest.approx(4.74, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["dgx-h100", "dgx-a100", "mi300x"])
+@pytest.mark.parametrize("algorithm", ["ring", "double_tree", "recursive_doubling"])
+def test_the_protocol_that_is_chosen_is_the_quickest_of_all(name, algorithm):
+    where = cluster(name).scaled(2)
+    clock = Clock(rl.build(f"all_reduce/{algorithm}", where.size), where)
+    for size in (2**k for k in range(10, 31)):
+        usable = [p.name for p in clock.protocols if p.most is None or size <= p.most]
+        assert clock.choose(size)[2] == min(clock.choose(size, p)[2] for p in usable)

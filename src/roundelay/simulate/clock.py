@@ -196,7 +196,8 @@ class Clock:
         """The best number of slices."""
         whole = self._device(self.usual, protocol, size, 1)
         best = protocol, 1, whole
-        if whole - self._least(protocol, size) > WORTH * whole:
+        idle, carried = self._parts(protocol, size)
+        if whole - (idle + carried + self.once(protocol, size)) > WORTH * whole:
             for slices in self._slices(size):
                 device = self._device(self.usual, protocol, size, slices)
                 best = min(best, (protocol, slices, device), key=lambda found: found[2])
@@ -209,10 +210,13 @@ class Clock:
         return self._idles[protocol.name]
 
     def _least(self, protocol: Protocol, size: int) -> float:
-        """Seconds that it takes at least: steps, and the bytes of the busiest link."""
+        """Seconds that it takes at least; the busiest link may carry while others' steps pass."""
+        return max(self._parts(protocol, size)) + self.once(protocol, size)
+
+    def _parts(self, protocol: Protocol, size: int) -> tuple[float, float]:
+        """Seconds of the steps without bytes, and of the bytes of the busiest link."""
         _, of_a_byte = self._link(self.usual, protocol)
-        bytes_ = of_a_byte * self.chunk(size)
-        return self._idle(protocol) + bytes_ + self.once(protocol, size)
+        return self._idle(protocol), of_a_byte * self.chunk(size)
 
     def once(self, protocol: Protocol, size: int) -> float:
         """Seconds that do not depend on the way."""
