@@ -11,10 +11,9 @@ from ..errors import RoundelayError
 from ..units import format_size
 from ..web.data.clusters import give
 from ..web.known import known
+from ..web.named import name_of
 from ..web.page import page
-from ..web.runs import run_name
 from ..web.states import TIMED, VIEWS, asked, state_text
-from ..web.walks import walk_name
 from .base import Command, say
 from .output import emit
 
@@ -57,9 +56,9 @@ def command(
         given["cluster"] = give(path)
     state = _state(view, {key: value for key, value in given.items() if value})
     if view == "run":
-        state = dict(zip(("run", "against"), map(run_name, traces), strict=False))
+        state = dict(zip(("run", "against"), map(name_of, traces), strict=False))
     if walked:
-        state = {"walk": walk_name(walked)}
+        state = {"walk": name_of(walked)}
     found = known(traces, [walked] if walked else [])
     text = page(asked(view, state), state_text(view, state), found)
     file.write_text(text, "utf-8")

@@ -12,10 +12,9 @@ import click
 
 from ..web.data.clusters import give
 from ..web.known import known
-from ..web.runs import run_name
+from ..web.named import name_of
 from ..web.server import make_app
 from ..web.states import state_text
-from ..web.walks import walk_name
 from .base import Command, say
 from .output import emit
 
@@ -55,9 +54,9 @@ def command(
         shown = "127.0.0.1" if _any(host) else f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{listener.getsockname()[1]}/"
         if traces:
-            url += f"#{state_text('run', {'run': run_name(traces[0])})}"
+            url += f"#{state_text('run', {'run': name_of(traces[0])})}"
         elif walks:
-            url += f"#{state_text('walk', {'walk': walk_name(walks[0])})}"
+            url += f"#{state_text('walk', {'walk': name_of(walks[0])})}"
         emit({"url": url}, as_json, lambda: say("the page is at {url} (Ctrl-C ends it)", url=url))
         if opens:
             opening = Timer(0.5, webbrowser.open, (url,))

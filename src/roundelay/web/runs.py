@@ -13,6 +13,7 @@ from ..errors import RoundelayError
 from ..formats.chrome import read_chrome
 from ..formats.timeline import HEAD, read_timeline
 from ..timeline import Timeline
+from .named import with_files
 
 Runs = Mapping[str, Timeline]
 """By the name that the page's address has for it."""
@@ -41,39 +42,20 @@ def open_runs(paths: Iterable[Path]) -> Runs:
     Raises:
         RoundelayError: a file that cannot be read, or two of one name.
     """
-    found = dict(examples())
-    for path in paths:
-        name = run_name(path)
-        if name in found:
-            raise RoundelayError(
-                f"{path}: there is a run named {name!r} already; expected files of different names"
-            )
-        found[name] = read_run(path)
-    return MappingProxyType(found)
-
-
-def run_name(path: Path) -> str:
-    """What the run of a file is called."""
-    return path.resolve().stem
+    return with_files(examples(), paths, read_run)
 
 
 def read_run(path: Path) -> Timeline:
     """The run of a file, or of a folder of them; see `open_runs`.
 
     Raises:
-        RoundelayError: it cannot be read.
+        RoundelayError: it is none.
+        OSError: it cannot be read.
     """
     if path.is_dir():
         parts = sorted(path.glob("rank-*.json"))
         if not parts:
-            raise RoundelayError(
-                f"{path}: a folder without rank-N.json; expected one filled by ROUNDELAY_TRACE"
-            )
+            raise RoundelayError("a folder without rank-N.json; expected one of ROUNDELAY_TRACE")
         return Timeline.joined(map(read_run, parts))
-    try:
-        data = path.read_bytes()
-        return read_timeline(data) if data.startswith(HEAD) else read_chrome(data)
-    except OSError as error:
-        raise RoundelayError(f"{path}: {error.strerror}") from None
-    except RoundelayError as error:
-        raise RoundelayError(f"{path}: {error}") from None
+    data = path.read_bytes()
+    return read_timeline(data) if data.startswith(HEAD) else read_chrome(data)

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from ..errors import RoundelayError
+from .named import with_files
 
 EXAMPLE: Final = "smollm2"
 """SmolLM2-135M-Instruct over two ranks of one machine with two cores, in float32."""
@@ -94,25 +95,7 @@ def open_walks(paths: Iterable[Path]) -> Walks:
     Raises:
         RoundelayError: a file that cannot be read, or two of one name.
     """
-    found = dict(examples())
-    for path in paths:
-        name = walk_name(path)
-        if name in found:
-            raise RoundelayError(
-                f"{path}: there is a walk named {name!r} already; expected files of different names"
-            )
-        try:
-            found[name] = _read(path.read_bytes())
-        except OSError as error:
-            raise RoundelayError(f"{path}: {error.strerror}") from None
-        except RoundelayError as error:
-            raise RoundelayError(f"{path}: {error}") from None
-    return MappingProxyType(found)
-
-
-def walk_name(path: Path) -> str:
-    """What the walk of a file is called."""
-    return path.resolve().stem
+    return with_files(examples(), paths, lambda path: _read(path.read_bytes()))
 
 
 def _read(data: bytes) -> Walk:

@@ -2,6 +2,7 @@
 import {button, choice, el} from "../dom.js";
 import {inside, load} from "../fetch.js";
 import {timeText} from "../i18n.js";
+import {mountLoaded} from "../mount.js";
 import {Picture, saveButtons} from "../picture.js";
 import {Live} from "../run/live.js";
 import {drawMatrix, matrixHigh, MATRIX_MOST} from "../run/matrix.js";
@@ -28,36 +29,22 @@ export const runView = {
    */
   mount(root, context) {
     const {t} = context;
-    const stop = new AbortController();
     const p = {...runDefaults, ...context.params};
-    /** @type {{close: () => void} | null} */
-    let shown = null;
-    const box = el("div", {class: "body"}, el("p", {class: "loading"}, t("loading")));
-    root.replaceChildren(box);
-    load("runs", {}, stop.signal).then(async (runs) => {
-      const controls = chooser(runs, p, context);
+    return mountLoaded(root, t, async (box, signal) => {
+      const controls = chooser(await load("runs", {}, signal), p, context);
       if (p.run === LIVE_RUN) {
         const live = new Live(context, p.job, (job) => context.keep({...p, job}));
-        shown = live;
         box.replaceChildren(controls, live.root);
         context.repaint(() => live.picture.redraw());
-        return;
+        return live;
       }
-      const names = [p.run, p.against].filter(Boolean);
       box.replaceChildren(controls, el("p", {class: "loading"}, t("loading")));
-      const data = await Promise.all(names.map((name) => load("run", {name}, stop.signal)));
+      const names = [p.run, p.against].filter(Boolean);
+      const data = await Promise.all(names.map((name) => load("run", {name}, signal)));
       const drawn = new Runs(data.map((one) => new RunModel(one)), p, context);
-      shown = drawn;
       box.replaceChildren(controls, drawn.root);
-    }).catch((error) => {
-      if (stop.signal.aborted) return;
-      box.querySelector(".loading")?.remove();
-      box.append(el("p", {class: "wrong", role: "alert"}, t("failed", {error: error.message})));
+      return drawn;
     });
-    return () => {
-      stop.abort();
-      shown?.close();
-    };
   },
 };
 

@@ -2,6 +2,7 @@
 import {button, choice, el} from "../dom.js";
 import {inside, load} from "../fetch.js";
 import {sizeText, timeText} from "../i18n.js";
+import {mountLoaded} from "../mount.js";
 import {Picture, saveButtons} from "../picture.js";
 import {tableOf} from "../table.js";
 import {drawStairs, drawTokens, stairsHigh, tokensHigh, WALK_PARTS} from "../walk/draw.js";
@@ -23,13 +24,9 @@ export const walkView = {
    */
   mount(root, context) {
     const {t} = context;
-    const stop = new AbortController();
     const p = {...walkDefaults, ...context.params};
-    /** @type {WalkPart | null} */
-    let shown = null;
-    const box = el("div", {class: "body"}, el("p", {class: "loading"}, t("loading")));
-    root.replaceChildren(box);
-    load("walks", {}, stop.signal).then(async (walks) => {
+    return mountLoaded(root, t, async (box, signal) => {
+      const walks = await load("walks", {}, signal);
       const here = inside ? walks.filter((/** @type {any} */ w) => w.name === p.walk) : walks;
       const controls = el("form", {class: "controls",
         onsubmit: (/** @type {Event} */ e) => e.preventDefault()},
@@ -38,17 +35,10 @@ export const walkView = {
         : t("walkMeasured", {name: w.name, n: w.ranks, k: w.tokens})]), p.walk,
       (walk) => context.go({walk})), inside ? el("p", {class: "soft note"}, t("oneFile")) : "");
       box.replaceChildren(controls, el("p", {class: "loading"}, t("loading")));
-      shown = new WalkPart(await load("walk", {name: p.walk}, stop.signal), p, context);
-      box.replaceChildren(controls, shown.root);
-    }).catch((error) => {
-      if (stop.signal.aborted) return;
-      box.querySelector(".loading")?.remove();
-      box.append(el("p", {class: "wrong", role: "alert"}, t("failed", {error: error.message})));
+      const drawn = new WalkPart(await load("walk", {name: p.walk}, signal), p, context);
+      box.replaceChildren(controls, drawn.root);
+      return drawn;
     });
-    return () => {
-      stop.abort();
-      shown?.close();
-    };
   },
 };
 
