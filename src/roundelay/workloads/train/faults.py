@@ -17,23 +17,27 @@ LEAST: Final = 5e-4
 class Pace:
     """How slow this rank computes: after each piece it sleeps for what it has taken too little.
 
-    Short sleeps last longer than they were asked to, so little is owed until it is more.
+    What it computes counts by the processor's time: what other processes take from it is not
+    slowed as well. Short sleeps last longer than they were asked to, so little is owed until it
+    is more.
     """
 
     def __init__(self, settings: Settings, rank: int) -> None:
         self._more = next((s.times for s in settings.slow if s.rank == rank), 1.0) - 1
         self._owed = 0.0
-        self._last = time.monotonic()
+        self._last = time.thread_time()
 
     def begin(self) -> None:
-        """It computes from now on."""
-        self._last = time.monotonic()
+        """It computes from now on; what was before was waiting."""
+        self._last = time.thread_time()
 
     def catch_up(self) -> None:
         """It has computed."""
-        begun = time.monotonic()
-        self._owed += (begun - self._last) * self._more
+        now = time.thread_time()
+        self._owed += (now - self._last) * self._more
+        self._last = now
         if self._owed > LEAST:
+            begun = time.monotonic()
             time.sleep(self._owed)
             self._owed -= time.monotonic() - begun
 

@@ -64,7 +64,6 @@ class Trainer:
         if parameter == len(self._flat.parameters) // 2:
             self._deaths.at("backward")
         self._gradients.ready(parameter)
-        self._pace.begin()
 
     def step(self) -> Noted:
         """Compute, exchange, add up, update.
@@ -108,7 +107,6 @@ class Trainer:
                 self._deaths.at("optimizer")
             self._pace.catch_up()
             self._gradients.spread(run, exchanges)
-            self._pace.begin()
         if self._settings.zero:
             exchanges.wait()
 
