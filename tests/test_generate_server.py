@@ -231,3 +231,27 @@ def test_sigterm_finishes_what_runs(tmp_path):
         assert (status, found["usage"]["completion_tokens"]) == (200, 60)
         assert process.wait(30) == 0
         assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_instances_come_and_go_with_what_is_asked(tmp_path):
+    """By the queue: four requests on two places want a second instance, and calm ends it."""
+
+    def pids():
+        return [i["pids"] for i in json.loads(ask(port, "/health")[2])["instances"]]
+
+    words = ("--replicas", "1-2", "--batch", "2", "--calm", "1s", "--target", "1")
+    with served(tmp_path, *words) as (process, port), ThreadPoolExecutor(4) as pool:
+        first = pids()
+        assert len(first) == 1
+        asked = [pool.submit(text, port, "Once upon a time", 200) for _ in range(4)]
+        until(lambda: len(pids()) == 2 and all(pids()))
+        second = pids()[1]
+        assert text(port, "a", 2)[0] == 200
+        assert [one.result()[0] for one in asked] == [200] * 4
+        until(lambda: len(pids()) == 1)
+        assert text(port, "a", 2)[0] == 200
+        gone = {*first[0], *second} - {*pids()[0]}
+        assert gone
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in gone))
+        assert gauge(port, "restarts_total") == 0
+    assert process.returncode == 0

@@ -29,6 +29,7 @@ COMMANDS: Final = (
     "overlap",
     "place",
     "order",
+    "inference-sim",
     "check",
     "diagnose",
     "topology",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -9,9 +10,37 @@ from typing import Any
 
 import click
 
+from ..errors import RoundelayError
+from ..scaling import Scaler, policy
+from ..scaling.policy import TARGET
+from ..units import parse_time
 from .base import Command, say
 from .output import emit
 from .serving import found_options, model_options
+from .targets import Checked
+
+MOST = 64
+"""Instances on one machine."""
+
+
+def _replicas(text: str) -> tuple[int, int] | None:
+    """The fewest and the most instances; None: auto."""
+    if text == "auto":
+        return None
+    least, _, most = text.partition("-")
+    try:
+        found = int(least), int(most or least)
+    except ValueError:
+        found = (0, 0)
+    if not 1 <= found[0] <= found[1] <= MOST:
+        raise RoundelayError(f"{text!r} instances; expected a number such as 2, from and to such "
+                             f"as 1-4, or auto; {MOST} at most")  # fmt: skip
+    return found
+
+
+def _cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 @click.command(
@@ -27,8 +56,15 @@ from .serving import found_options, model_options
               help="where to listen (default 127.0.0.1: this machine only)")  # fmt: skip
 @click.option("--port", type=click.IntRange(0, 65535), default=8000,
               help="on which port (default 8000; 0: any that is free)")  # fmt: skip
-@click.option("--replicas", type=click.IntRange(1), default=1,
-              help="instances of the model; a request goes to the least loaded")  # fmt: skip
+@click.option("--replicas", type=Checked("COUNT", _replicas), default="1",
+              help="instances of the model; a request goes to the least loaded. 1-4: as many as "
+              "are needed; auto: 1 to as many as there are cores for (default 1)")  # fmt: skip
+@click.option("--scale", type=click.Choice(("queue", "utilisation")), default="queue",
+              help="by what they come and go; see `inference-sim` (default queue)")  # fmt: skip
+@click.option("--target", type=float, default=TARGET,
+              help="part of an instance's places that should be taken (default 0.6)")  # fmt: skip
+@click.option("--calm", type=Checked("TIME", parse_time), default="60s",
+              help="fewer instances only after so long a calm (default 60s)")  # fmt: skip
 @click.option("--batch", type=click.IntRange(1, 128), default=32,
               help="requests that run at once in an instance (default 32)")  # fmt: skip
 @click.option("--queue", type=click.IntRange(0), default=64,
@@ -40,7 +76,10 @@ from .serving import found_options, model_options
 def command(
     host: str,
     port: int,
-    replicas: int,
+    replicas: tuple[int, int] | None,
+    scale: str,
+    target: float,
+    calm: float,
     batch: int,
     queue: int,
     room: int,
@@ -55,15 +94,23 @@ def command(
 
     need_web()
     options, tokenizer, context = found_options(**model, batch=batch, room=room)
+    least, most = replicas or (1, max(1, _cores() // options.ranks))
+    scaler = Scaler(policy(scale, target), least, most, calm) if most > least else None
     name = Path(options.model).stem
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family, backlog=256) as listener:
         url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/v1"
 
         async def go() -> None:
-            pool = Replicas(options, replicas, queue)
+            pool = Replicas(options, least, queue, scaler)
             await pool.start()
-            told = {"url": url, "model": name, "replicas": replicas, "ranks": options.ranks}
+            told = {
+                "url": url,
+                "model": name,
+                "replicas": least,
+                "most": most,
+                "ranks": options.ranks,
+            }
             emit(told, as_json, lambda: say("{model} is at {url} (Ctrl-C ends it)", **told))
             app = make_app(Service(pool, tokenizer, context, name))
             try:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...errors import RoundelayError
+from ...scaling import Speed
+from ...simulate.overlap import CARDS
 from ...simulate.rows import Question, row_json
 from ...topology import Cluster
 
@@ -99,3 +101,43 @@ def token(cluster: Cluster, ranks: int, model: Large, rate: float) -> dict[str, 
         "parameters_read": model.read,
         "clock": row_json(row) if row else None,
     }
+
+
+PROMPT: Final = 2048
+"""Tokens of the prompt by which exchanges of a prefill are priced."""
+
+
+def speed(cluster: Cluster, ranks: int, model: Large, rate: float, places: int,
+          start: float) -> Speed:  # fmt: skip
+    """How quick an instance is over cards of a cluster, by its weights, its sums and its exchanges.
+
+    A step reads the weights once, computes two operations a number and request, whichever is
+    longer, and exchanges what all requests have; a prompt computes and exchanges. What the keys and
+    values cost to read is left out, so it is a lower bound. Cards compute as `overlap.CARDS` says.
+
+    Args:
+        cluster: as in `token`.
+        ranks: as in `token`.
+        model: as in `token`.
+        rate: as in `token`.
+        places: requests that run at once.
+        start: seconds until a new instance is ready.
+
+    Raises:
+        RoundelayError: the card is not known.
+    """
+    compute = next((c for name, c in CARDS.items() if name in cluster.name), None)
+    if compute is None:
+        raise RoundelayError(f"what the cards of {cluster.name} compute is not known; expected one "
+                             f"of {', '.join(CARDS)}; or give measured times instead")  # fmt: skip
+    one = 2 * model.read / ranks
+    exchanges = 2 * model.layers + 1
+    row = Question("all_reduce", cluster, ranks).nccl
+
+    def exchanging(tokens: int) -> float:
+        return exchanges * row(tokens * model.hidden * ITEM).time if ranks > 1 else 0.0
+
+    reading = model.read * ITEM / ranks / rate
+    steps = [max(reading, compute.seconds(one * n)) + exchanging(n) for n in range(1, places + 1)]
+    prefill = compute.seconds(one) + exchanging(PROMPT) / PROMPT
+    return Speed(prefill, tuple(steps), start)

@@ -1,21 +1,30 @@
-"""Several instances behind one door: each request to the least loaded; the dead start again."""
+"""Several instances behind one door: each request to the least loaded; the dead start again.
+
+With a scaler they come and go with what is asked.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from ...errors import RoundelayError
+from ...scaling import Scaler, Seen
 from .instance import Instance
 from .messages import Ask, Options, Piece
 
 FIRST_PAUSE: Final = 0.5
 """Seconds before an instance is started again; twice as long after each failure, up to `PAUSE`."""
 PAUSE: Final = 30.0
+LOOK: Final = 1.0
+"""Seconds from one look of the scaler to the next: on one machine a look costs nothing."""
+DRAIN: Final = 0.1
+"""Seconds between looks whether an instance that shall end has requests left."""
 
 
 class Full(RoundelayError):
@@ -45,23 +54,31 @@ class Replicas:
     """The instances, and who watches over them.
 
     Attributes:
-        instances: all of them, also those that are down.
-        most: requests at once, running or waiting.
+        instances: all that take requests, also those that are down.
         counts: see `Counts`.
     """
 
-    def __init__(self, options: Options, count: int, queue: int) -> None:
+    def __init__(self, options: Options, count: int, queue: int,
+                 scaler: Scaler | None = None) -> None:  # fmt: skip
         """Not started yet.
 
         Args:
             options: of each.
-            count: how many.
+            count: how many at first.
             queue: requests of each that may wait beside those that run.
+            scaler: how many later; None: always as many.
         """
+        self._options, self._queue, self._scaler = options, queue, scaler
         self.instances = [Instance(options) for _ in range(count)]
-        self.most = count * (options.batch + queue)
         self.counts = Counts(dict.fromkeys(("stop", "length", "cancelled", "error", "refused"), 0))
-        self._watching: list[asyncio.Task[None]] = []
+        self._watching: dict[Instance, asyncio.Task[None]] = {}
+        self._leaving: dict[Instance, asyncio.Task[None]] = {}
+        self._scaling: asyncio.Task[None] | None = None
+
+    @property
+    def most(self) -> int:
+        """Requests at once, running or waiting."""
+        return len(self.instances) * (self._options.batch + self._queue)
 
     @property
     def load(self) -> int:
@@ -81,21 +98,60 @@ class Replicas:
         except* RoundelayError as errors:
             await self.stop()
             raise errors.exceptions[0] from None
-        self._watching = [asyncio.create_task(self._watch(i)) for i in self.instances]
+        self._watching = {i: asyncio.create_task(self._watch(i)) for i in self.instances}
+        if self._scaler:
+            self._scaling = asyncio.create_task(self._scale(self._scaler))
 
     async def _watch(self, instance: Instance) -> None:
         """Start it again whenever it has ended."""
         while True:
             await instance.gone.wait()
-            pause = FIRST_PAUSE
-            while instance.ready is None:
-                await asyncio.sleep(pause)
+            await asyncio.sleep(FIRST_PAUSE)
+            self.counts.restarts += 1
+            await self._up(instance)
+
+    async def _up(self, instance: Instance) -> None:
+        """Start it, however often that takes."""
+        pause = FIRST_PAUSE
+        while instance.ready is None:
+            try:
+                await instance.start()
+            except RoundelayError as error:
                 pause = min(2 * pause, PAUSE)
-                self.counts.restarts += 1
-                try:
-                    await instance.start()
-                except RoundelayError as error:
-                    print(f"roundelay: {error}; trying again in {pause:g} s", file=sys.stderr)
+                print(f"roundelay: {error}; trying again in {pause:g} s", file=sys.stderr)
+                await asyncio.sleep(pause)
+
+    async def _scale(self, scaler: Scaler) -> None:
+        """As many as the scaler wants."""
+        while True:
+            await asyncio.sleep(LOOK)
+            more = scaler.count(self._seen()) - len(self.instances)
+            for _ in range(more):
+                instance = Instance(self._options)
+                self.instances.append(instance)
+                self._watching[instance] = asyncio.create_task(self._come(instance))
+            for _ in range(-more):
+                instance = min(self.instances, key=lambda i: (i.ready is not None, i.load))
+                self.instances.remove(instance)
+                self._leaving[instance] = asyncio.create_task(self._leave(instance))
+
+    def _seen(self) -> Seen:
+        """What there is now; what has come is not weighed, as lengths of answers are not known."""
+        places = self._options.batch
+        running = sum(min(instance.load, places) for instance in self.instances)
+        return Seen(time.monotonic(), len(self.instances), places, running, self.load - running, 0)
+
+    async def _come(self, instance: Instance) -> None:
+        await self._up(instance)
+        await self._watch(instance)
+
+    async def _leave(self, instance: Instance) -> None:
+        """It takes no more requests; when it has none it ends."""
+        await _ended(self._watching.pop(instance))
+        while instance.load:
+            await asyncio.sleep(DRAIN)
+        await instance.stop()
+        del self._leaving[instance]
 
     def room(self, more: int) -> None:
         """Whether so many requests more may come.
@@ -135,9 +191,14 @@ class Replicas:
 
     async def stop(self) -> None:
         """Let all finish what they have, and end."""
-        for task in self._watching:
-            task.cancel()
-        for task in self._watching:
-            with suppress(asyncio.CancelledError):
-                await task
-        await asyncio.gather(*(instance.stop() for instance in self.instances))
+        tasks = [*self._watching.values(), *self._leaving.values()]
+        for task in ([self._scaling] if self._scaling else []) + tasks:
+            await _ended(task)
+        await asyncio.gather(*(i.stop() for i in (*self.instances, *self._leaving)))
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Cancel it, and wait until it is."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

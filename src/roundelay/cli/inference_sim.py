@@ -1,0 +1,225 @@
+"""`roundelay inference-sim`: how many instances of a model a service's traffic needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import numpy as np
+
+from ..scaling import (
+    POLICIES,
+    Fixed,
+    Outcome,
+    Request,
+    Scaler,
+    Service,
+    Speed,
+    best_target,
+    least_fixed,
+    poisson,
+    policy,
+    read_requests,
+    simulate,
+)
+from ..scaling.choose import TARGETS
+from ..scaling.policy import CALM
+from ..scaling.traffic import quicker
+from ..topology import Cluster
+from ..units import format_time, parse_time
+from .base import Command, say
+from .output import emit, figure, table
+from .targets import Checked, cluster_option
+from .targets import read as read_file
+
+MADE_UP = (2000, 2.0, 1000, 100)
+"""Requests, a second, of so many tokens of prompt and of answer, where no file names others."""
+FIXED = "fixed"
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _time_option(name: str, default: str | None, text: str) -> Callable[[F], F]:
+    return click.option(name, type=Checked("TIME", parse_time), default=default, help=text)
+
+
+@click.command(
+    cls=Command,
+    short_help="how many instances of a model a service's traffic needs, by policy",
+    help="Send the requests of a CSV file (columns TIMESTAMP,ContextTokens,GeneratedTokens) to "
+    "instances of a model that come and go: always the same number, by how full they are, by their "
+    "queue, or by a forecast. Without a file, traffic is made up. How quick an instance is comes "
+    "from the clock (--cluster) or from what was measured (--prefill, --step, --full-step).",
+)
+@click.argument("requests", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
+@click.option("--quicker", "times", type=float, default=1.0,
+              help="let requests come so many times as quickly (default 1)")  # fmt: skip
+@click.option("--policy", "named", type=click.Choice((FIXED, *POLICIES)), multiple=True,
+              help="only this one; may be repeated")  # fmt: skip
+@click.option("--least", type=click.IntRange(1), default=1, help="instances at least (default 1)")
+@click.option("--most", type=click.IntRange(1, 10_000), default=16,
+              help="instances at most (default 16)")  # fmt: skip
+@click.option("--target", type=float,
+              help="part of an instance's places that should be taken (default: the cheapest with "
+              "which 99 % of requests are in time)")  # fmt: skip
+@_time_option("--calm", f"{CALM:g}s", "fewer instances only after so long a calm (default 300s)")
+@_time_option("--first-token", "2s", "until its first token, a request is in time (default 2s)")
+@_time_option("--token", "100ms", "and for each later token in the mean (default 100ms)")
+@click.option("--batch", type=click.IntRange(1, 4096), default=32,
+              help="requests that run at once in an instance (default 32)")  # fmt: skip
+@click.option("--queue", type=click.IntRange(0), default=64,
+              help="requests that may wait in each; more are refused (default 64)")  # fmt: skip
+@_time_option("--start", "60s", "until a new instance is ready (default 60s)")
+@cluster_option()
+@click.option("--tp", type=click.IntRange(1), default=8,
+              help="cards over which the model is cut (default 8)")  # fmt: skip
+@click.option("--layers", type=int, default=126, help="of the large model (default 126)")
+@click.option("--hidden", type=int, default=16384, help="its width (default 16384)")
+@_time_option("--prefill", None, "measured, for a token of a prompt")
+@_time_option("--step", None, "measured, for a token of one request")
+@_time_option("--full-step", None, "measured, for a token of each of --batch requests")
+def command(
+    requests: Path | None,
+    times: float,
+    named: Sequence[str],
+    least: int,
+    most: int,
+    target: float | None,
+    calm: float,
+    first_token: float,
+    token: float,
+    batch: int,
+    queue: int,
+    start: float,
+    where: Cluster | None,
+    tp: int,
+    layers: int,
+    hidden: int,
+    prefill: float | None,
+    step: float | None,
+    full_step: float | None,
+    as_json: str | None,
+) -> None:
+    """Simulate and print."""
+    if least > most:
+        raise click.UsageError(f"--least {least} and --most {most}; expected no more than --most")
+    measured = (prefill, step, full_step)
+    speed = _measured(measured, batch, start) if where is None else _clocked(
+        where, tp, layers, hidden, batch, start, measured)  # fmt: skip
+    service = Service(speed, queue, tp, first_token=first_token, token=token)
+    asked = read_requests(read_file(requests).decode("utf-8", "replace"), str(requests)) \
+        if requests else poisson(*MADE_UP)  # fmt: skip
+    asked = quicker(asked, times)
+    tried = _Tried(asked, service, least, most, target, calm)
+    rows = [tried.row(name) for name in named or (FIXED, *POLICIES)]
+    found = {"requests": len(asked), "seconds": asked[-1].at, "speed": _speed(speed),
+             "policies": rows}  # fmt: skip
+    emit(found, as_json, lambda: _told(found, service))
+
+
+def _measured(times: Sequence[float | None], batch: int, start: float) -> Speed:
+    prefill, step, full = times
+    if prefill is None or step is None or full is None:
+        raise click.UsageError("how quick is an instance? Name --cluster, such as dgx-h100, or all "
+                               "of --prefill, --step and --full-step")  # fmt: skip
+    return Speed.between(prefill, step, full, batch, start)
+
+
+def _clocked(where: Cluster, tp: int, layers: int, hidden: int, batch: int, start: float,
+             measured: Sequence[float | None]) -> Speed:  # fmt: skip
+    from ..workloads.generate.clocked import Large, memory_rate, speed
+
+    if any(time is not None for time in measured):
+        raise click.UsageError("--cluster takes times from the clock; leave out --prefill, --step "
+                               "and --full-step, which are measured, or leave it out")  # fmt: skip
+    shape = Large(layers, hidden, hidden * 13 // 4, heads=max(1, hidden // 128))
+    return speed(where, tp, shape, memory_rate(where), batch, start)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """What each policy makes of the same traffic."""
+
+    requests: Sequence[Request]
+    service: Service
+    least: int
+    most: int
+    target: float | None
+    calm: float
+
+    def row(self, name: str) -> dict[str, Any]:
+        """Its figures."""
+        if name == FIXED:
+            count = least_fixed(self.requests, self.service, self.most) or self.most
+            scaler = Scaler(Fixed(count), count, count)
+            return _row(name, None, simulate(self.requests, self.service, scaler))
+
+        def scaled(target: float) -> Scaler:
+            chosen = policy(name, target, self.service.speed.start)
+            return Scaler(chosen, self.least, self.most, self.calm)
+
+        targets = TARGETS if self.target is None else (self.target,)
+        return _row(name, *best_target(self.requests, self.service, scaled, targets))
+
+
+def _row(name: str, target: float | None, found: Outcome) -> dict[str, Any]:
+    first, later = (_quantiles(values) for values in (found.first, found.token))
+    return {
+        "policy": name,
+        "target": target,
+        "first_token_p50_s": first[0],
+        "first_token_p99_s": first[1],
+        "token_p50_s": later[0],
+        "token_p99_s": later[1],
+        "in_time": found.in_time,
+        "refused": found.refused,
+        "tokens": found.tokens,
+        "instances_mean": found.mean_instances,
+        "instances_most": max(count for _, count in found.instances),
+        "card_hours": found.card_hours,
+        "instances": found.instances,
+    }
+
+
+def _quantiles(values: Any) -> list[float | None]:
+    known = values[~np.isnan(values)]
+    return np.quantile(known, (0.5, 0.99)).tolist() if len(known) else [None, None]
+
+
+def _speed(speed: Speed) -> dict[str, Any]:
+    return {"prefill_s": speed.prefill, "step_s": speed.steps[0], "full_step_s": speed.steps[-1],
+            "batch": speed.places, "start_s": speed.start}  # fmt: skip
+
+
+def _told(found: Mapping[str, Any], service: Service) -> str:
+    speed = service.speed
+    head = say(
+        "{requests} requests in {time}. An instance has {cards} cards: {prefill} for a token of a "
+        "prompt, {step} for a token of one request, {full} for one of each of {batch}; {start} to "
+        "start.",
+        requests=f"{found['requests']:,}", time=format_time(found["seconds"]), cards=service.cards,
+        prefill=format_time(speed.prefill), step=format_time(speed.steps[0]),
+        full=format_time(speed.steps[-1]), batch=speed.places, start=format_time(speed.start),
+    )  # fmt: skip
+    shown = table(
+        ["", *map(say, ("target", "first token", "99 %", "a token", "99 %", "in time", "refused",
+                        "instances", "at most", "card hours"))],
+        [_cells(row) for row in found["policies"]], right="bcdefghijk",
+    )  # fmt: skip
+    note = say(
+        "In time: the first token within {first}, later ones within {token} each in the mean. "
+        "`fixed` is the fewest instances with which 99 % of requests are, or the most allowed.",
+        first=format_time(service.first_token), token=format_time(service.token),
+    )  # fmt: skip
+    return f"{head}\n\n{shown}\n\n{note}"
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    times = ("first_token_p50_s", "first_token_p99_s", "token_p50_s", "token_p99_s")
+    shown = [format_time(row[t]) if row[t] is not None else "-" for t in times]
+    target = "" if row["target"] is None else f"{row['target']:g}"
+    return [say(row["policy"]), target, *shown, f"{row['in_time']:.1%}", f"{row['refused']:,}",
+            figure(row["instances_mean"]), str(row["instances_most"]),
+            figure(row["card_hours"])]  # fmt: skip
