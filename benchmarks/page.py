@@ -92,7 +92,7 @@ class Page:
 
     def _step(self, page, step):
         page.keyboard.press("ArrowRight")
-        until(page, f"document.querySelector('.clock').textContent.startsWith('{step} /')")
+        until(page, f"document.querySelector('.counters dd').textContent.startsWith('{step} of')")
 
     def frames(self):
         """Frames a second of two players of 64 ranks."""
