@@ -64,7 +64,7 @@ def make_app(
 
     Args:
         hosts: names under which it may be asked, so that no other site's name leads to it.
-        known: runs and walks that can be seen; without it, those that come with the page.
+        known: runs, walks and clusters that can be seen; without it, those that come with the page.
 
     Raises:
         RoundelayError: the packages of the extra `web` are missing.

@@ -49,7 +49,7 @@ export class Cursor {
     else this.panel.context.announce(this.panel.holds(this.place, this.piece));
   }
 
-  /** To the nearestPoint piece in a direction, of this card or another. @param {[number, number]} way */
+  /** To the nearest piece in a direction, of this card or another. @param {[number, number]} way */
   #move(way) {
     const {geometry, model} = this.panel;
     const pieces = model.data.pieces.length;
