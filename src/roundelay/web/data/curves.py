@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from threading import Lock
 from typing import Final
 
 import msgspec
@@ -31,6 +32,8 @@ NODES: Final = (1, 2, 4, 8, 16, 32)
 """Numbers of nodes that are offered."""
 SIZES: Final = tuple(8 << 2 * k for k in range(16))
 """Bytes, from 8 B to 8 GiB."""
+_ONE: Final = Lock()
+"""So that two who ask the same at one time don't both work it out."""
 READERS: Final[Mapping[str, Reader]] = {
     "collective": str,
     "cluster": str,
@@ -118,7 +121,8 @@ def curves(
         raise RoundelayError(
             f"nodes = {chosen}; expected one of {', '.join(map(str, offered))} on {cluster}"
         )
-    return _curves(collective, one.scaled(chosen), tuple(offered))
+    with _ONE:
+        return _curves(collective, one.scaled(chosen), tuple(offered))
 
 
 @lru_cache(maxsize=64)

@@ -156,7 +156,9 @@ export class Panel {
     const {data, steps} = this.model;
     const said = data.states[told].said[lang];
     const ended = done === steps && done > 0 && told === done ? ` ${data.outcome[lang] ?? ""}` : "";
-    this.sentence.textContent = told ? t("step", {step: told}) + said + ended : t("start");
+    const start = data.sums && data.pieces.length > 1 ? "startPieces" : "start";
+    this.sentence.textContent = told ? t("step", {step: told}) + said + ended
+      : t(start, {pieces: data.pieces.length, wanted: data.wanted[0]});
     this.canvas.setAttribute("aria-label", `${this.label}. ${this.sentence.textContent}`);
     this.#count(done, told);
   }

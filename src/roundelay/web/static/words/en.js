@@ -44,6 +44,9 @@ export const en = {
   speed: "{speed}×",
   start: "The start: every card holds what it brings, and nothing has moved. The sentences say " +
     "rank for a card: rank 0 is card 0.",
+  startPieces: "The start: nothing has moved. Every card brings numbers, cut into {pieces} pieces; " +
+    "1/{wanted} on a piece says that one card's numbers of {wanted} are in it. The sentences say rank " +
+    "for a card: rank 0 is card 0.",
   step: "Step {step}: ",
   steps: "Steps",
   of: "{now} of {all}",

@@ -41,6 +41,8 @@ export const zh = {
   faster: "加速",
   speed: "{speed}×",
   start: "开始：每张卡持有自己的数据，还没有任何移动。句子中的 rank 就是卡：rank 0 即卡 0。",
+  startPieces: "开始：还没有任何移动。每张卡带来自己的数据，切成 {pieces} 个分块；分块上的 1/{wanted} 表示其中含 {wanted} 张卡里 " +
+    "1 张卡的数据。句子中的 rank 就是卡：rank 0 即卡 0。",
   step: "第 {step} 步：",
   steps: "步数",
   of: "{now} / {all}",
