@@ -157,6 +157,13 @@ def test_a_move_left_out_is_found(tab, address):
     tab.wait_for_selector("[role=alert]", state="detached")
 
 
+def test_formulas_are_written_as_people_write_them(tab, address):
+    opened(tab, address, "player?n=8&algorithm=halving_doubling&hints=0")
+    formulas = tab.locator(".formula").all_inner_texts()
+    assert formulas[0] == "2·⌊log₂ n⌋ + 2·(n > 2^⌊log₂ n⌋)"
+    assert not [text for text in formulas if "_" in text]
+
+
 def test_pointing_at_a_piece_tells_its_way(tab, address):
     opened(tab, address, "player?n=4&hints=0&at=3")
     box = tab.locator(".stage canvas").bounding_box()

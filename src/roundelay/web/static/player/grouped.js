@@ -42,7 +42,7 @@ export async function groupedPart(body, p, context, signal) {
     value: panels[0].rank}, (rank) => panels.forEach((panel) => panel.of(Number(rank)))));
   body.replaceChildren(transport.root, el("div", {class: panels.length > 1 ? "panels two" : "panels"},
     ...panels.map((panel) => panel.root)), el("div", {class: "below"},
-    el("p", {class: "soft note"}, t("keysPlay")),
+    el("p", {class: "soft note keys"}, t("keysPlay")),
     savesOf(t, `roundelay-${p.collective}-${p.algorithm}-${p.n}`, panels)), tables);
   transport.goTo(transport.time);
   context.repaint(() => panels.forEach((panel) => panel.redraw()));

@@ -173,7 +173,7 @@ function playing(body, p, panels, context, change, signal) {
     transport.root, el("div", {class: panels.length > 1 ? "panels two" : "panels"},
       ...panels.map((x) => x.root)),
     el("div", {class: "below"}, legendOf(t, panels[0].model.data.sums, panels[0].model.data.right),
-      exports), el("p", {class: "soft note"}, t("keysPlay"), " ", t("keysPieces")), details);
+      exports), el("p", {class: "soft note keys"}, t("keysPlay"), " ", t("keysPieces")), details);
   for (const panel of panels) panel.resize();
   transport.goTo(transport.time);
   context.keys(keysOf(transport));

@@ -62,8 +62,8 @@ export const en = {
   holds: "Piece {piece} on {place}: {count} of {wanted}.",
   own: "Its own.",
   cursorHow: "Arrow keys: another piece. Page Up, Page Down: another card. Enter: where it has been.",
-  keysPlay: "Keys: space plays, → ← or . , step, Home and End lead to the start and the end, + − " +
-    "change the speed.",
+  keysPlay: "Keys: space plays; → and ← step, as do full stop and comma; Home and End lead to the " +
+    "start and the end; + and − change the speed.",
   keysPieces: "In the picture, which Tab reaches, the arrow keys lead to another piece, Page Up and " +
     "Page Down to another card; Enter tells where it has been, Esc no more.",
   been: "It came {way}.",

@@ -58,7 +58,7 @@ export const zh = {
   holds: "{place} 上的分块 {piece}：{count} / {wanted}。",
   own: "它自己的。",
   cursorHow: "方向键：另一个分块。Page Up、Page Down：另一张卡。回车：它走过的路。",
-  keysPlay: "按键：空格播放，→ ← 或 . , 逐步，Home、End 到开头和结尾，+ − 调速。",
+  keysPlay: "按键：空格播放，→ ← 逐步（句点、逗号亦可），Home、End 到开头和结尾，+ − 调速。",
   keysPieces: "用 Tab 进入图中后，方向键选另一个分块，Page Up、Page Down 换一张卡；回车显示它走过的路，Esc 收起。",
   been: "经过：{way}。",
   tables: "表格：这一步的移动，以及每张卡持有的内容",
