@@ -2,20 +2,25 @@
 
     python benchmarks/page.py [--write]
 
-Needs the extras `web` and `page-test`, and chromium. The browser has no GPU. A run takes two
-minutes. With --write the table goes to benchmarks/page.md.
+Needs the extras `web` and `page-test`, and chromium. The browser has no GPU. A run takes five
+minutes, in the first of which a run of a million events is recorded (page_trace.py). With --write
+the table goes to benchmarks/page.md.
 """
 
+import math
 import os
 import statistics
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
+from page_trace import EVENTS, recorded
 from report import report
 
 import roundelay
+from roundelay.web.known import known
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from views_browser import browsing, serving, until
@@ -27,8 +32,15 @@ VIEWS = {
     "roads": ".picture svg",
     "cluster": ".spot",
     "curves": ".lines label",
+    "run": ".lanes canvas[width]",
+    "walk": ".picture svg",
     "stack": ".layer",
 }
+LONG = "run?hints=0&run=long"
+PANNED = 2.0
+"""Seconds."""
+COUNTING = """() => { window.frames_seen = 0; const tick = () => { window.frames_seen += 1;
+ requestAnimationFrame(tick); }; requestAnimationFrame(tick); }"""
 FRAMES = """() => new Promise(done => { document.querySelector('button.play').click(); let k = 0;
  const begin = performance.now(); const tick = () => { k += 1; const t = performance.now() - begin;
  t < 2000 ? requestAnimationFrame(tick) : done(1000 * k / t); }; requestAnimationFrame(tick); })"""
@@ -92,12 +104,29 @@ class Page:
 
     def _step(self, page, step):
         page.keyboard.press("ArrowRight")
-        until(page, f"document.querySelector('.clock').textContent.startsWith('{step} /')")
+        until(page, f"document.querySelector('.counters dd').textContent.startsWith('{step} of')")
 
     def frames(self):
         """Frames a second of two players of 64 ranks."""
         page, _ = self.opened("player?n=64&against=halving_doubling&hints=0&speed=1")
         found = [page.evaluate(FRAMES)]
+        page.close()
+        return found
+
+    def panning(self, closer):
+        """Frames a second while a long run is dragged to and fro, so many keys closer than all."""
+        page, _ = self.opened(LONG)
+        for _ in range(closer):
+            page.keyboard.press("+")
+        box = page.locator(".lanes canvas").bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + 30
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.evaluate(COUNTING)
+        begin = time.perf_counter()
+        while (now := time.perf_counter() - begin) < PANNED:
+            page.mouse.move(x + 250 * math.sin(3 * now), y)
+        found = [page.evaluate("window.frames_seen") / (time.perf_counter() - begin)]
         page.close()
         return found
 
@@ -122,7 +151,11 @@ def figures():
         rows.append(f"| {what} | {shown[0]} | {shown[1]} | {unit} | {target} |")
         print(rows[-1], file=sys.stderr, flush=True)
 
-    with serving() as address, browsing() as browser:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serving(known([recorded(Path(folder, "long.timeline"))]), warm=True) as address,
+        browsing() as browser,
+    ):
         page = Page(browser, address)
         page.opened("player?hints=0")[0].close()
         for view in VIEWS:
@@ -133,6 +166,10 @@ def figures():
         row("player: 16,384 ranks, a step", page.steps(), "ms", "< 200 ms")
         row("cluster: 16,384 cards, open",
             page.first("cluster?hints=0&cluster=dgx-h100:2048"), "s", "< 2 s", 2)  # fmt: skip
+        row(f"run: {EVENTS:,} events, open", page.first(LONG), "s", "< 5 s", 2)
+        for closer in (1, 4, 10):
+            row(f"run: {EVENTS:,} events, moved, 1/{2**closer} seen", page.panning(closer),
+                "frames a second", ">= 30")  # fmt: skip
         for view, name in (("bucket", "n"), ("roads", "cores"), ("curves", "bandwidth"),
                            ("curves", "nodes")):  # fmt: skip
             row(f"{view}: the slider {name}", page.slider(f"{view}?hints=0", name), "ms",

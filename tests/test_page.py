@@ -157,6 +157,13 @@ def test_a_move_left_out_is_found(tab, address):
     tab.wait_for_selector("[role=alert]", state="detached")
 
 
+def test_formulas_are_written_as_people_write_them(tab, address):
+    opened(tab, address, "player?n=8&algorithm=halving_doubling&hints=0")
+    formulas = tab.locator(".formula").all_inner_texts()
+    assert formulas[0] == "2·⌊log₂ n⌋ + 2·(n > 2^⌊log₂ n⌋)"
+    assert not [text for text in formulas if "_" in text]
+
+
 def test_pointing_at_a_piece_tells_its_way(tab, address):
     opened(tab, address, "player?n=4&hints=0&at=3")
     box = tab.locator(".stage canvas").bounding_box()
@@ -167,6 +174,42 @@ def test_pointing_at_a_piece_tells_its_way(tab, address):
             found.add(tab.locator(".tip").inner_text())
     assert any(re.fullmatch(r"Piece \d on card 0: 4 of 4\. It came (card \d → ){3}card 0\.", text)
                for text in found), found  # fmt: skip
+
+
+def test_the_keyboard_tells_a_pieces_way(tab, address):
+    """With the same words as pointing at it, also to who hears the page."""
+    opened(tab, address, "player?n=4&hints=0&at=4")
+    tab.locator(".cursor").focus()
+    live, tip = tab.locator("#live"), tab.locator(".tip")
+    tab.keyboard.press("ArrowRight")
+    assert live.inner_text() == "Piece 1 on card 0: 4 of 4."
+    assert not tip.is_visible()
+    tab.keyboard.press("PageUp")
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("Enter")
+    way = "Piece 3 on card 3: 4 of 4. It came card 3 → card 0 → card 1 → card 2 → card 3."
+    assert tip.inner_text() == live.inner_text() == way
+    box, cell = tab.locator(".stage").bounding_box(), tab.locator(".cursor").bounding_box()
+    tab.keyboard.press("Escape")
+    assert not tip.is_visible()
+    tab.mouse.move(cell["x"] + cell["width"] / 2, cell["y"] + cell["height"] / 2)
+    assert tip.inner_text() == way
+    tab.mouse.move(box["x"], box["y"] - 5)
+    tab.keyboard.press(" ")
+    tab.keyboard.press(",")
+    assert clock(tab) == "3 / 6"
+    assert tip.inner_text() == "Piece 3 on card 3: 1 of 4. Its own."
+
+
+def test_the_keyboard_reaches_every_card_and_switch(tab, address):
+    opened(tab, address, "player?n=4&algorithm=switch&hints=0&at=1")
+    tab.locator(".cursor").focus()
+    told = []
+    for _ in range(6):
+        tab.keyboard.press("PageDown")
+        told.append(tab.locator("#live").inner_text().split(":")[0])
+    places = ("card 1", "card 2", "card 3", "switch 0", "card 0", "card 1")
+    assert told == [f"Piece 0 on {place}" for place in places]
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -245,12 +288,40 @@ def test_groups_step_and_tell_a_cards_part(tab, address):
     opened(tab, address, "player?n=16384&hints=0")
     assert clock(tab) == "0 / 32,766"
     tab.keyboard.press("ArrowRight")
-    until(tab, "document.querySelector('.clock').textContent.startsWith('1 /')")
+    until(tab, "document.querySelector('.sentence').textContent.startsWith('Step 1:')")
     assert "right neighbour" in tab.locator(".sentence").inner_text()
     tab.locator(".transport").get_by_label("Card").fill("7")
     tab.locator(".transport").get_by_label("Card").press("Enter")
     tab.wait_for_selector("caption:text-is('Card 7 in step 1 (moves: 2)')")
     until(tab, "location.hash.includes('rank=7')")
+
+
+def test_groups_play_to_the_end(tab, address):
+    """Beside each other, on one clock; what is said at the end is what the last steps do."""
+    opened(tab, address, "player?n=100&against=halving_doubling&speed=16&hints=0")
+    tab.locator("button.play").click()
+    until(tab, "document.querySelector('.clock').textContent === '198 / 198'")
+    until(tab, "document.querySelector('.sentence').textContent.startsWith('Step 198:')")
+    assert tab.locator("button.play").inner_text() == "Play"
+    for panel, name in zip(tab.locator(".panel").all(), ("ring", "halving_doubling"), strict=True):
+        steps = rl.build(f"all_reduce/{name}", 100).steps
+        assert panel.locator("dd").first.inner_text() == f"{steps} of {steps}"
+        assert f"Step {steps}: " in panel.locator(".sentence").inner_text()
+    until(tab, "location.hash.includes('at=198')")
+
+
+def test_long_schedules_can_be_played_faster(tab, address):
+    opened(tab, address, "player?n=1024&hints=0&speed=16")
+    tab.keyboard.press("+")
+    assert tab.locator(".rate").inner_text() == "64×"
+    tab.keyboard.press(" ")
+    until(tab, "parseInt(document.querySelector('.clock').textContent) > 60")
+    tab.keyboard.press(" ")
+    at = int(clock(tab).split(" /")[0])
+    until(tab, f"document.querySelector('.sentence').textContent.startsWith('Step {at + 1}:')")
+    opened(tab, address, "player?n=4&hints=0&speed=16")
+    tab.keyboard.press("+")
+    assert tab.locator(".rate").inner_text() == "16×"
 
 
 def test_an_error_is_told_and_one_can_go_on(browser, address):

@@ -12,10 +12,12 @@ from roundelay.clusters import names
 from roundelay.errors import RoundelayError
 from roundelay.show.frames import walk
 from roundelay.simulate import Clock
-from roundelay.web.data import answer, clusters
+from roundelay.web.data import answer
 from roundelay.web.data.cluster import cluster
 from roundelay.web.data.crossing import crossing
+from roundelay.web.data.machines import named
 from roundelay.web.data.wires import picture
+from roundelay.web.known import known
 
 MINE = """
 name = "mine"
@@ -48,13 +50,12 @@ FABRICS = {
 
 
 @pytest.fixture
-def give(tmp_path, monkeypatch):
-    """A function that lets a file be asked for; afterwards it is forgotten."""
-    monkeypatch.setattr(clusters, "_GIVEN", {})
+def give(tmp_path):
+    """A function that gives what may be asked for where the page has a file."""
 
     def given(text, name="mine.toml"):
         (tmp_path / name).write_text(text)
-        return clusters.give(tmp_path / name)
+        return known(machines=[tmp_path / name])
 
     return given
 
@@ -110,8 +111,8 @@ def test_every_link_is_in_one_bundle_of_the_whole(text):
 @pytest.mark.parametrize("fabric", FABRICS)
 @pytest.mark.parametrize("direct", [True, False])
 def test_every_link_of_a_file_is_in_one_bundle(give, inside, fabric, direct):
-    give(mine(inside, fabric, "" if direct else "gpudirect = false"))
-    check_bundles(clusters.named("mine"))
+    given = give(mine(inside, fabric, "" if direct else "gpudirect = false"))
+    check_bundles(named("mine", given.clusters))
 
 
 def check_bundles(where):
@@ -231,17 +232,29 @@ def test_no_such_card_or_link(question, given):
 
 
 def test_a_file_is_asked_for_by_its_name_only(give, tmp_path):
-    assert give(mine()) == "mine"
-    assert "mine" in json.loads(answer("catalogue", {}))["clusters"]
-    assert json.loads(answer("cluster", {"cluster": "mine"}))["nodes"] == 6
-    assert json.loads(answer("cluster", {"cluster": "mine:2"}))["nodes"] == 2
+    given = give(mine())
+
+    def asked(question, cluster, **more):
+        return json.loads(answer(question, {"cluster": cluster} | more, given))
+
+    assert json.loads(answer("catalogue", {}, given))["clusters"][0] == "mine"
+    assert asked("cluster", "mine")["nodes"] == 6
+    assert asked("cluster", "mine:2")["nodes"] == 2
+    assert asked("crossing", "mine", link="0")["count"]
+    assert asked("curves", "mine", nodes="2")["nodes"] == 2
+    assert asked("player", "mine:2", n="4")["cluster"] == "mine"
     with pytest.raises(RoundelayError, match="unknown cluster"):
-        answer("cluster", {"cluster": str(tmp_path / "mine.toml")})
+        asked("cluster", str(tmp_path / "mine.toml"))
+    with pytest.raises(RoundelayError, match="unknown cluster"):
+        answer("cluster", {"cluster": "mine"})
 
 
-def test_a_file_may_not_take_a_known_name(give):
+def test_a_file_may_not_take_a_known_name(give, tmp_path):
+    give(mine())
     with pytest.raises(RoundelayError, match="no known machine"):
         give(mine().replace('"mine"', '"dgx-h100"'))
+    with pytest.raises(RoundelayError, match="no other file"):
+        known(machines=[tmp_path / "mine.toml"] * 2)
 
 
 def test_16384_cards_are_grouped():

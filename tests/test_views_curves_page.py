@@ -3,6 +3,7 @@
 import json
 import re
 from itertools import pairwise
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -12,6 +13,7 @@ from views_browser import LOADED, until
 from roundelay.formats.nccl_tests import read_nccl_tests
 from roundelay.web.data.curves import SIZES, curves
 from roundelay.web.page import page as one_file
+from roundelay.web.server import SLOWEST
 from roundelay.web.states import asked, state_text
 
 
@@ -41,6 +43,25 @@ def test_lines_are_the_models(open_page):
             ways = next(c.ways for c in data.curves if c.algorithm == name)
             least = min(max(data.launch, sum(p)) for w in ways if (p := w.parts[i]))
             assert float(text) == pytest.approx(least, rel=1e-3)
+
+
+def test_the_first_question_is_worked_out_beforehand(browser, address):
+    """The server has its answer ready, so the page must ask just that."""
+    questions = []
+    with browser.new_context() as context:
+        seen = context.new_page()
+        seen.on("request", lambda request: questions.append(urlsplit(request.url)))
+        seen.goto(f"{address}#curves?hints=0")
+        seen.wait_for_selector(".lines label")
+    name, given = SLOWEST
+    first = next(url for url in questions if url.path == f"/api/{name}")
+    assert dict(parse_qsl(first.query)) == given
+
+
+def test_a_time_axis_has_units(open_page):
+    seen = open_page("curves?hints=0&lang=en")
+    ticks = seen.locator(".plot").first.locator(".ytick text").all_text_contents()
+    assert {"100 us", "1 ms", "100 ms"} <= set(ticks)
 
 
 def test_crossovers_are_named(open_page):
@@ -128,7 +149,9 @@ def test_a_dropped_table_appears_as_points(open_page, tmp_path):
     ]  # fmt: skip
     assert all(float(row[4]) > 0 for row in rows)
     assert requests == []
-    seen.get_by_role("button", name="Forget them").click()
+    forget = seen.get_by_role("button", name="Forget them")
+    forget.click()
+    assert not forget.is_visible()
     assert not seen.locator("caption:has-text('Measured')").count()
 
 

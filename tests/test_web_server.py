@@ -1,5 +1,6 @@
 """The page's server and the one file: what is asked, and a clear refusal of all else."""
 
+import asyncio
 import http.client
 import json
 import re
@@ -7,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import closing
 from threading import Thread
 
@@ -17,8 +19,8 @@ import roundelay as rl
 from roundelay import cli
 from roundelay.errors import RoundelayError
 from roundelay.web import page as pages
-from roundelay.web.data import QUESTIONS, answer
-from roundelay.web.server import HEADERS, make_app
+from roundelay.web.data import QUESTIONS, answer, curves
+from roundelay.web.server import HEADERS, SLOWEST, make_app
 from roundelay.web.states import VIEWS, asked, state_text
 
 
@@ -70,6 +72,23 @@ def refused(answer, status):
     assert set(value) == {"error"}
     assert value["error"]
     return value["error"]
+
+
+def test_the_slowest_answer_is_worked_out_beforehand():
+    kept = curves._curves
+    kept.cache_clear()
+
+    async def started():
+        app = make_app()
+        async with app.router.lifespan_context(app):
+            end = time.monotonic() + 60
+            while not kept.cache_info().currsize:
+                assert time.monotonic() < end
+                await asyncio.sleep(0.02)
+
+    asyncio.run(started())
+    assert answer(*SLOWEST)
+    assert (kept.cache_info().hits, kept.cache_info().misses) == (1, 1)
 
 
 def test_index_and_modules_are_served(client):
@@ -145,8 +164,8 @@ def test_unknown_paths_are_not_found(client, path):
         ("size=-1", ""),
         ("cluster=/etc/passwd", "unknown cluster"),
         ("cluster=here", "unknown cluster"),
-        ("cluster=dgx-h100:999999999", "1 to 64"),
-        ("cluster=dgx-h100:0", "1 to 64"),
+        ("cluster=dgx-h100:999999999", "1 to 2,048"),
+        ("cluster=dgx-h100:0", "1 to 2,048"),
         ("cluster=dgx-h100&n=16", "cards"),
         ("algorithm=switch&cluster=v100-pcie", ""),
         ("drop=1.0.1", "step.source"),

@@ -27,10 +27,11 @@ LOADED = {
 
 
 @contextmanager
-def serving():
-    """The page's address."""
+def serving(known=None, warm=False):
+    """The page's address; `warm` as the command has it, which works some answers out beforehand."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(make_app(), log_level="error", lifespan="off"))
+        server = uvicorn.Server(uvicorn.Config(make_app(known=known), log_level="error",
+                                               lifespan="on" if warm else "off"))  # fmt: skip
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/"

@@ -9,7 +9,6 @@ import click
 from ..clusters import ENDINGS
 from ..errors import RoundelayError
 from ..units import format_size
-from ..web.data.clusters import give
 from ..web.known import known
 from ..web.named import name_of
 from ..web.page import page
@@ -52,15 +51,17 @@ def command(
 ) -> None:  # fmt: skip
     """Write the page."""
     view = _view(view, traces, walked)
-    if (path := Path(given["cluster"])).suffix in ENDINGS:
-        given["cluster"] = give(path)
+    machine = Path(given["cluster"])
+    machines = [machine] if machine.suffix in ENDINGS else []
+    found = known(traces, [walked] if walked else [], machines)
+    if machines:
+        given["cluster"] = next(iter(found.clusters))
     state = _state(view, {key: value for key, value in given.items() if value})
     if view == "run":
         state = dict(zip(("run", "against"), map(name_of, traces), strict=False))
     if walked:
         state = {"walk": name_of(walked)}
-    found = known(traces, [walked] if walked else [])
-    text = page(asked(view, state), state_text(view, state), found)
+    text = page(asked(view, state, found.clusters), state_text(view, state), found)
     file.write_text(text, "utf-8")
     size = len(text.encode())
     written = {"file": str(file), "bytes": size}

@@ -10,7 +10,6 @@ from threading import Timer
 
 import click
 
-from ..web.data.clusters import give
 from ..web.known import known
 from ..web.named import name_of
 from ..web.server import make_app
@@ -44,10 +43,8 @@ def command(
     files: tuple[Path, ...], opens: bool, as_json: str | None,
 ) -> None:  # fmt: skip
     """Serve."""
-    for file in files:
-        give(file)
     hosts = (host, "127.0.0.1", "localhost", "[::1]") if not _any(host) else ("*",)
-    app = make_app(hosts, known(traces, walks))
+    app = make_app(hosts, known(traces, walks, files))
     import uvicorn
 
     with _listening(host, port) as listener:

@@ -39,7 +39,8 @@ def page(asked: Iterable[Asked], state: str = "", known: Known | None = None) ->
     Args:
         asked: what to put in.
         state: the state it opens in, as in its address after the ``#``.
-        known: runs and walks that may be asked for; without it, those that come with the page.
+        known: runs, walks and clusters that may be asked for; without it, those
+            that come with the page.
 
     Raises:
         RoundelayError: no such view, or a parameter that is none.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import mimetypes
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from importlib.resources import files
-from threading import BoundedSemaphore
+from threading import BoundedSemaphore, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import RoundelayError
@@ -37,6 +38,8 @@ PACKED_LIMIT: Final = 2**22
 """Bytes up to which an answer is compressed; above, that takes longer than it saves."""
 AT_ONCE: Final = 2
 """Answers worked out at one time, so that many requests don't add up their memory."""
+SLOWEST: Final = "curves", {"collective": "all_reduce", "cluster": "dgx-h100", "nodes": "4"}
+"""The usual question that takes longest the first time; its answer is kept."""
 TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}
 
 
@@ -64,7 +67,7 @@ def make_app(
 
     Args:
         hosts: names under which it may be asked, so that no other site's name leads to it.
-        known: runs and walks that can be seen; without it, those that come with the page.
+        known: runs, walks and clusters that can be seen; without it, those that come with the page.
 
     Raises:
         RoundelayError: the packages of the extra `web` are missing.
@@ -87,12 +90,20 @@ def make_app(
             Middleware(_Outer, hosts=list(hosts)),
             Middleware(GZipMiddleware, minimum_size=1000, compresslevel=4),
         ],
+        lifespan=_ready,
         exception_handlers={HTTPException: _refused, Exception: _defect},
     )
     app.router.redirect_slashes = False
     app.state.known = known
     app.state.turns = BoundedSemaphore(AT_ONCE)
     return app
+
+
+@asynccontextmanager
+async def _ready(app: Starlette) -> AsyncIterator[None]:
+    """Work the slowest answer out beforehand, so that nobody waits for it."""
+    Thread(target=answer, args=SLOWEST, daemon=True).start()
+    yield
 
 
 class _Outer:

@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from ..collectives import UnknownName
+from .clusters import NO_FILES, Clusters
 from .data.around import around
 from .data.curves import curves
 from .walks import EXAMPLE
@@ -18,7 +19,7 @@ PLAYED: Final = ("collective", "algorithm", "n", "size", "cluster", "root", "par
 TIMED: Final = ("collective", "algorithm", "n", "params", "root", "size", "cluster")
 
 
-def _player(state: Mapping[str, str]) -> Iterator[Asked]:
+def _player(state: Mapping[str, str], _: Clusters) -> Iterator[Asked]:
     """As `views/player.js` asks: the parameters and what is left out are the first one's."""
     start = {"collective": "all_reduce", "algorithm": "ring", "n": "4", "size": "1M"}
     first = start | {key: value for key, value in state.items() if key in PLAYED and value}
@@ -29,7 +30,7 @@ def _player(state: Mapping[str, str]) -> Iterator[Asked]:
         yield "player", rest | {"algorithm": other}
 
 
-def _run(state: Mapping[str, str]) -> Iterator[Asked]:
+def _run(state: Mapping[str, str], _: Clusters) -> Iterator[Asked]:
     """As `views/run.js` asks."""
     yield "runs", {}
     for key in ("run", "against"):
@@ -37,7 +38,7 @@ def _run(state: Mapping[str, str]) -> Iterator[Asked]:
             yield "run", {"name": name}
 
 
-def _cluster(state: Mapping[str, str]) -> Iterator[Asked]:
+def _cluster(state: Mapping[str, str], clusters: Clusters) -> Iterator[Asked]:
     """As `views/cluster.js` asks: what is looked at, and the way to the busiest link."""
     start = {"collective": "all_reduce", "algorithm": "ring", "size": "256M",
              "cluster": "dgx-h100:4"}  # fmt: skip
@@ -46,30 +47,30 @@ def _cluster(state: Mapping[str, str]) -> Iterator[Asked]:
     yield "cluster", given
     looked = {key: state[key] for key in ("first", "last") if state.get(key)}
     chosen = [state["link"]] if state.get("link") else []
-    for more in around(given, looked, chosen):
+    for more in around(given, looked, chosen, clusters):
         yield ("crossing" if "link" in more else "cluster"), given | more
 
 
-def _curves(state: Mapping[str, str]) -> Iterator[Asked]:
+def _curves(state: Mapping[str, str], clusters: Clusters) -> Iterator[Asked]:
     """As `views/curves.js` asks: the algorithms' times on every number of nodes."""
     start = {"collective": "all_reduce", "cluster": "dgx-h100"}
     given = start | {key: state[key] for key in start if state.get(key)}
     given["cluster"] = given["cluster"].partition(":")[0]
     yield "catalogue", {}
     yield "charts", {}
-    for count in curves(**given, nodes=None).offered:
+    for count in curves(**given, nodes=None, clusters=clusters).offered:
         yield "curves", given | {"nodes": str(count)}
 
 
-def _walk(state: Mapping[str, str]) -> Iterator[Asked]:
+def _walk(state: Mapping[str, str], _: Clusters) -> Iterator[Asked]:
     """As `views/walk.js` asks."""
     yield "walks", {}
     yield "walk", {"name": state.get("walk") or EXAMPLE}
 
 
-def _always(*needs: str) -> Callable[[Mapping[str, str]], Iterator[Asked]]:
+def _always(*needs: str) -> Callable[[Mapping[str, str], Clusters], Iterator[Asked]]:
     """Of a view whose data are the same in all its states."""
-    return lambda _: ((name, {}) for name in needs)
+    return lambda _, __: ((name, {}) for name in needs)
 
 
 _NEEDS: Final = {
@@ -86,15 +87,20 @@ VIEWS: Final = tuple(_NEEDS)
 """The views that can be put into a file."""
 
 
-def asked(view: str, state: Mapping[str, str]) -> list[Asked]:
+def asked(view: str, state: Mapping[str, str], clusters: Clusters = NO_FILES) -> list[Asked]:
     """The data that a view in a state asks for.
+
+    Args:
+        view: its name.
+        state: its parameters as text.
+        clusters: of files, that it may name.
 
     Raises:
         UnknownName: no such view.
     """
     if view not in _NEEDS:
         raise UnknownName("view", view, VIEWS)
-    return list(_NEEDS[view](state))
+    return list(_NEEDS[view](state, clusters))
 
 
 def state_text(view: str, state: Mapping[str, str]) -> str:

@@ -34,24 +34,24 @@ class Question(NamedTuple):
     Attributes:
         answer: the function that answers.
         readers: how its parameters are read from text.
-        of: what of the page's `Known` it is given, before its parameters.
+        of: what of the page's `Known` it is given, under the same name.
     """
 
     answer: Callable[..., Any]
     readers: Mapping[str, Reader]
-    of: Literal["", "runs", "walks"] = ""
+    of: Literal["", "runs", "walks", "clusters"] = ""
 
 
 QUESTIONS: Final[Mapping[str, Question]] = MappingProxyType(
     {
-        "catalogue": Question(catalogue.catalogue, {}),
-        "player": Question(player.player, player.READERS),
+        "catalogue": Question(catalogue.catalogue, {}, of="clusters"),
+        "player": Question(player.player, player.READERS, of="clusters"),
         "grouped": Question(grouped.grouped, grouped.READERS),
         "bucket": Question(bucket.bucket, bucket.READERS),
         "roads": Question(roads.roads, {}),
-        "cluster": Question(cluster.cluster, cluster.READERS),
-        "crossing": Question(crossing.crossing, crossing.READERS),
-        "curves": Question(curves.curves, curves.READERS),
+        "cluster": Question(cluster.cluster, cluster.READERS, of="clusters"),
+        "crossing": Question(crossing.crossing, crossing.READERS, of="clusters"),
+        "curves": Question(curves.curves, curves.READERS, of="clusters"),
         "charts": Question(charts, {}),
         "stack": Question(stack.stack, {}),
         "runs": Question(run.runs, {}, of="runs"),
@@ -78,6 +78,6 @@ def answer(name: str, given: Mapping[str, str], known: Known | None = None) -> b
     if name not in QUESTIONS:
         raise UnknownName("view", name, QUESTIONS)
     question = QUESTIONS[name]
-    first = [getattr(known or nothing_given(), question.of)] if question.of else []
-    found = question.answer(*first, **read(name, question.readers, given))
+    more = {question.of: getattr(known or nothing_given(), question.of)} if question.of else {}
+    found = question.answer(**more, **read(name, question.readers, given))
     return msgspec.json.encode(found)

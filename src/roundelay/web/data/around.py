@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..clusters import NO_FILES, Clusters
 from .cluster import READERS, Shown, cluster
 from .parameters import read
 
 
 def around(
-    given: Mapping[str, str], looked: Mapping[str, str], chosen: list[str]
+    given: Mapping[str, str],
+    looked: Mapping[str, str],
+    chosen: list[str],
+    clusters: Clusters = NO_FILES,
 ) -> Iterator[dict[str, str]]:
     """Parameters to ask for as well.
 
@@ -20,13 +24,14 @@ def around(
         given: the parameters of the whole.
         looked: the cards that are looked at, if not all.
         chosen: the link that is chosen, if one is.
+        clusters: of files.
     """
-    whole = cluster(**read("cluster", READERS, given))
+    whole = cluster(**read("cluster", READERS, given), clusters=clusters)
     spans = [dict(looked)] if looked else []
     shown = whole
     while shown.busiest and (span := _next(shown)):
         spans.append(span)
-        shown = cluster(**read("cluster", READERS, {**given, **span}))
+        shown = cluster(**read("cluster", READERS, {**given, **span}), clusters=clusters)
     for i, each in enumerate(spans):
         if each not in spans[:i]:
             yield each

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...algorithms import algorithms
-from .clusters import known
+from ..clusters import NO_FILES, Clusters
+from .machines import offered
 
 
-def catalogue() -> dict[str, Any]:
+def catalogue(clusters: Clusters = NO_FILES) -> dict[str, Any]:
     """All algorithms by collective, each with its card, and the clusters that may be asked for."""
     found: dict[str, list[dict[str, Any]]] = {}
     for a in algorithms():
@@ -21,4 +22,4 @@ def catalogue() -> dict[str, Any]:
             "bad": a.bad,
         }
         found.setdefault(a.collective, []).append(entry)
-    return {"collectives": found, "clusters": known()}
+    return {"collectives": found, "clusters": offered(clusters)}

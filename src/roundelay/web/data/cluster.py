@@ -15,8 +15,10 @@ from ...show import words
 from ...simulate import Clock
 from ...simulate.protocols import Protocol
 from ...topology import Links
+from ..clusters import NO_FILES, Clusters
 from .clusters import clock_of
 from .grouped import MOST
+from .machines import named
 from .parameters import Reader, of_schedule, whole
 from .wire_rows import Column, Gap, Span
 from .wires import picture
@@ -113,6 +115,7 @@ def cluster(
     cluster: str = CLUSTER,
     first: int = 0,
     last: int | None = None,
+    clusters: Clusters = NO_FILES,
 ) -> Shown:
     """The links of a range of cards, and what a collective makes of them.
 
@@ -126,11 +129,12 @@ def cluster(
         cluster: a known one, such as "dgx-h100:16".
         first: card to show; the first of its node where there are several nodes.
         last: card to show; the last of its node likewise. None: that of the cluster.
+        clusters: of files.
 
     Raises:
         RoundelayError: nothing of that name, no such cards, or too many moves.
     """
-    _, clock = clock_of(collective, algorithm, n, params, root, cluster)
+    _, clock = clock_of(collective, algorithm, n, params, root, named(cluster, clusters))
     where = clock.cluster
     last = where.size - 1 if last is None else last
     if not first <= last < where.size:

@@ -13,9 +13,11 @@ import numpy.typing as npt
 from ...errors import RoundelayError
 from ...rounds import REDUCE, Round
 from ...simulate import Clock
+from ..clusters import NO_FILES, Clusters
 from .cluster import CLUSTER, SIZE, index_of
 from .clusters import clock_of
 from .grouped import MOST
+from .machines import named
 from .parameters import Reader, of_schedule, whole
 
 Ints = npt.NDArray[np.int64]
@@ -60,6 +62,7 @@ def crossing(
     size: int = SIZE,
     cluster: str = CLUSTER,
     link: int = 0,
+    clusters: Clusters = NO_FILES,
 ) -> Crossing:
     """The moves that cross a link.
 
@@ -72,11 +75,12 @@ def crossing(
         size: bytes, as in nccl-tests' size column.
         cluster: a known one, such as "dgx-h100:16".
         link: its number.
+        clusters: of files.
 
     Raises:
         RoundelayError: as `cluster`, or no such link.
     """
-    _, clock = clock_of(collective, algorithm, n, params, root, cluster)
+    _, clock = clock_of(collective, algorithm, n, params, root, named(cluster, clusters))
     where, schedule = clock.cluster, clock.schedule
     if link >= len(where.rates):
         raise RoundelayError(f"link {link:,}; expected 0 to {len(where.rates) - 1:,}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from threading import Lock
 from typing import Final
 
 import msgspec
@@ -19,7 +20,8 @@ from ...simulate import Clock
 from ...simulate.candidates import Candidate, candidates
 from ...simulate.nccl import bus_factor
 from ...topology import Cluster
-from .clusters import named
+from ..clusters import NO_FILES, Clusters
+from .machines import named
 from .parameters import Reader, whole
 
 CARDS: Final = 256
@@ -30,6 +32,8 @@ NODES: Final = (1, 2, 4, 8, 16, 32)
 """Numbers of nodes that are offered."""
 SIZES: Final = tuple(8 << 2 * k for k in range(16))
 """Bytes, from 8 B to 8 GiB."""
+_ONE: Final = Lock()
+"""So that two who ask the same at one time don't both work it out."""
 READERS: Final[Mapping[str, Reader]] = {
     "collective": str,
     "cluster": str,
@@ -86,9 +90,11 @@ class Curves(msgspec.Struct):
     curves: list[Curve]
 
 
-@lru_cache(maxsize=64)
 def curves(
-    collective: str = "all_reduce", cluster: str = "dgx-h100", nodes: int | None = None
+    collective: str = "all_reduce",
+    cluster: str = "dgx-h100",
+    nodes: int | None = None,
+    clusters: Clusters = NO_FILES,
 ) -> Curves:
     """The parts of the time of every algorithm of a collective.
 
@@ -96,6 +102,7 @@ def curves(
         collective: its name.
         cluster: a known one, without a number of nodes.
         nodes: how many; None: 4, or as many as it has.
+        clusters: of files.
 
     Raises:
         UnknownName: no such collective or cluster.
@@ -105,8 +112,8 @@ def curves(
         raise UnknownName("collective", collective, COLLECTIVES)
     if ":" in cluster:
         raise RoundelayError(f"cluster = {cluster!r:.40}; expected a name without nodes")
-    one = named(cluster)
-    offered = [k for k in NODES if k * one.cards <= CARDS and _scales(cluster, k)]
+    one = named(cluster, clusters)
+    offered = [k for k in NODES if k * one.cards <= CARDS and _scales(one, k)]
     if not offered:
         raise RoundelayError(f"{cluster} has nodes of {one.cards} cards; expected at most {CARDS}")
     chosen = min(4, offered[-1]) if nodes is None else nodes
@@ -114,25 +121,28 @@ def curves(
         raise RoundelayError(
             f"nodes = {chosen}; expected one of {', '.join(map(str, offered))} on {cluster}"
         )
-    where = named(f"{cluster}:{chosen}")
+    with _ONE:
+        return _curves(collective, one.scaled(chosen), tuple(offered))
+
+
+@lru_cache(maxsize=64)
+def _curves(collective: str, where: Cluster, offered: tuple[int, ...]) -> Curves:
     found: dict[str, list[Way]] = {}
     if where.size > 1:
         for candidate in candidates(collective, where, where.size):
             if where.size <= DENSE or not candidate.algorithm.dense:
                 found.setdefault(candidate.algorithm.name, []).extend(_ways(candidate, where))
     return Curves(
-        collective, where.title, chosen, offered, where.size, list(SIZES), where.launch * 1e6,
-        bus_factor(collective, where.size),
+        collective, where.title, where.nodes, list(offered), where.size, list(SIZES),
+        where.launch * 1e6, bus_factor(collective, where.size),
         [Curve(name, ways) for name, ways in found.items() if ways],
     )  # fmt: skip
 
 
-def _scales(name: str, nodes: int) -> bool:
+def _scales(one: Cluster, nodes: int) -> bool:
     try:
-        named(f"{name}:{nodes}")
-    except RoundelayError as error:
-        if isinstance(error, UnknownName):
-            raise
+        one.scaled(nodes)
+    except RoundelayError:
         return False
     return True
 

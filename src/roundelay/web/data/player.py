@@ -12,15 +12,16 @@ import msgspec
 import numpy as np
 
 from ...algorithms import Algorithm, find
-from ...clusters import cluster, names
-from ...collectives import Bools, UnknownName
+from ...collectives import Bools
 from ...i18n import LANGUAGES, Message, translator
 from ...schedule import Schedule, ScheduleError
 from ...show import Frame, words
 from ...show.frames import walk
 from ...simulate import Clock, step_ends
+from ..clusters import NO_FILES, Clusters
 from .breaking import read_drop, verdict, without
-from .parameters import Reader, of_schedule, whole
+from .machines import named
+from .parameters import Reader, of_schedule
 from .places import places
 
 MOST: Final = 64
@@ -106,6 +107,7 @@ def player(
     size: int = 1 << 20,
     cluster: str = "",
     drop: tuple[int, int, int, int] | None = None,
+    clusters: Clusters = NO_FILES,
 ) -> Played:
     """A schedule of an algorithm over n ranks, to play.
 
@@ -118,6 +120,7 @@ def player(
         size: bytes, as in nccl-tests' size column.
         cluster: where to time it, such as "dgx-h100:8"; empty: nowhere.
         drop: (step, source, destination, piece), a move to leave out.
+        clusters: of files.
 
     Raises:
         RoundelayError: nothing of that name, or too large to be shown.
@@ -143,7 +146,7 @@ def player(
     if drop is not None:
         played.broken = illegal or verdict(shown)
     if cluster and not illegal:
-        _time(played, shown, cluster)
+        _time(played, Clock(shown, named(cluster, clusters)))
     return played
 
 
@@ -221,14 +224,8 @@ def card_of(
     }
 
 
-def _time(played: Played, schedule: Schedule, name: str) -> None:
-    """Add the clock's times; a cluster is one that is known by name, never a file."""
-    machine, colon, nodes = name.partition(":")
-    if machine not in names():
-        raise UnknownName("cluster", name, names())
-    if colon:
-        whole("nodes", 1, MOST)(nodes)
-    clock = Clock(schedule, cluster(name))
+def _time(played: Played, clock: Clock) -> None:
+    """Add the clock's times."""
     timing = clock.time(played.size)
     played.seconds = step_ends(clock, played.size).tolist()
     played.cluster = clock.cluster.name

@@ -78,23 +78,23 @@ class Run(msgspec.Struct):
     lost: int
 
 
-def runs(known: Mapping[str, Timeline]) -> list[dict[str, Any]]:
+def runs(runs: Mapping[str, Timeline]) -> list[dict[str, Any]]:
     """Which runs there are."""
     return [
         {"name": name, "events": len(t), "ranks": len(t.names), "ns": t.span[1] - t.span[0]}
-        for name, t in known.items()
+        for name, t in runs.items()
     ]
 
 
-def run(known: Mapping[str, Timeline], name: str = "even") -> Run:
+def run(runs: Mapping[str, Timeline], name: str = "even") -> Run:
     """What is drawn of one of them.
 
     Raises:
         UnknownName: there is none of this name.
     """
-    if name not in known:
-        raise UnknownName("run", name, known)
-    return drawn(name, known[name])
+    if name not in runs:
+        raise UnknownName("run", name, runs)
+    return drawn(name, runs[name])
 
 
 @lru_cache(4)

@@ -8,20 +8,20 @@ from ...collectives import UnknownName
 from ..walks import EXAMPLE, Walk, Walks
 
 
-def walks(known: Walks) -> list[dict[str, Any]]:
+def walks(walks: Walks) -> list[dict[str, Any]]:
     """Which walks there are."""
     return [
         {"name": name, "ranks": w.ranks, "tokens": w.tokens, "cluster": w.cluster}
-        for name, w in known.items()
+        for name, w in walks.items()
     ]
 
 
-def walk(known: Walks, name: str = EXAMPLE) -> Walk:
+def walk(walks: Walks, name: str = EXAMPLE) -> Walk:
     """One of them.
 
     Raises:
         UnknownName: there is none of this name.
     """
-    if name not in known:
-        raise UnknownName("walk", name, known)
-    return known[name]
+    if name not in walks:
+        raise UnknownName("walk", name, walks)
+    return walks[name]

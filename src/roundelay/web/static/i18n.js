@@ -61,5 +61,7 @@ export function timeText(seconds) {
  * @returns {string}
  */
 export function formulaText(formula) {
-  return formula.replaceAll("**", "^").replaceAll("*", "·").replaceAll("-", "−");
+  return formula.replace(/floor_log\((\w+)\)/g, "⌊log₂ $1⌋").replace(/ceil_log\((\w+)\)/g, "⌈log₂ $1⌉")
+    .replace(/pow2_below\((\w+)\)/g, "2^⌊log₂ $1⌋").replace(/pow2_above\((\w+)\)/g, "2^⌈log₂ $1⌉")
+    .replaceAll("**", "^").replaceAll("*", "·").replaceAll("-", "−");
 }

@@ -13,7 +13,8 @@ import {el} from "./dom.js";
  * @property {boolean} [pressed] whether it is the one that is chosen, where one may be
  */
 
-const WAYS_OF = /** @type {Record<string, [number, number]>} */ ({ArrowLeft: [-1, 0],
+/** Where an arrow key leads. */
+export const WAYS_OF = /** @type {Record<string, [number, number]>} */ ({ArrowLeft: [-1, 0],
   ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]});
 
 /** Places over a picture: buttons, one of which Tab reaches; the arrow keys lead on from it. */
@@ -59,21 +60,22 @@ export class Spots {
     if (!way || from < 0) return;
     event.preventDefault();
     event.stopPropagation();
-    const to = nearestSpot(this.spots, from, way);
+    const middles = this.spots.map(({x, y, w, h}) =>
+      /** @type {[number, number]} */ ([x + w / 2, y + h / 2]));
+    const to = nearestPoint(middles, from, way);
     if (to >= 0) this.goTo(to);
   }
 }
 
 /**
- * The nearest spot in a direction, -1 for none; what lies aside counts for twice as far.
- * @param {Spot[]} spots @param {number} from @param {[number, number]} way @returns {number}
+ * The nearest point in a direction, -1 for none; what lies aside counts for twice as far.
+ * @param {[number, number][]} points @param {number} from @param {[number, number]} way
+ * @returns {number}
  */
-function nearestSpot(spots, from, [dx, dy]) {
-  const middle = (/** @type {Spot} */ s) => [s.x + s.w / 2, s.y + s.h / 2];
-  const [x, y] = middle(spots[from]);
+export function nearestPoint(points, from, [dx, dy]) {
+  const [x, y] = points[from];
   let [best, least] = [-1, Infinity];
-  spots.forEach((spot, i) => {
-    const [a, b] = middle(spot);
+  points.forEach(([a, b], i) => {
     const ahead = (a - x) * dx + (b - y) * dy;
     const far = ahead + 2 * Math.abs((a - x) * dy + (b - y) * dx);
     if (ahead > 1 && far < least) [best, least] = [i, far];

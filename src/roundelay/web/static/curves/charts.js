@@ -1,7 +1,7 @@
 // @ts-check
 import {el} from "../dom.js";
 import {inside} from "../fetch.js";
-import {sizeText} from "../i18n.js";
+import {sizeText, timeText} from "../i18n.js";
 
 /**
  * @typedef {import("./model.js").Line} Line
@@ -20,6 +20,9 @@ const DASH_OF = /** @type {Record<string, number[]>} */ ({solid: [], dash: [7, 4
   dashdot: [7, 3, 2, 3], longdash: [11, 4], longdashdot: [11, 3, 2, 3]});
 const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down",
   "pentagon", "star", "hexagon", "circle-open", "square-open"];
+
+/** Ticks of a time axis, in us. */
+const TIME_TICKS = Array.from({length: 14}, (_, k) => 10 ** (k - 1));
 
 /** How a line looks. @param {number} i @param {boolean} dark */
 export function lookOf(i, dark) {
@@ -112,8 +115,9 @@ export function layoutOf(title, logarithmic, sized, xs, crossed, colour, {width,
     title: {text: title, font: {size: 14}, x: 0, xref: "paper", y: 0.985, yanchor: "top"},
     xaxis: {...axis, type: "log", title: {text: x, font: {size: 13}}, tickvals: ticks,
       ticktext: ticks.map((v) => (sized ? sizeText(v) : String(v))), tickangle: 0},
-    yaxis: {...axis, type: logarithmic ? "log" : "linear", exponentformat: "none", dtick: logarithmic
-      ? 1 : undefined, rangemode: logarithmic ? "normal" : "tozero"},
+    yaxis: logarithmic ? {...axis, type: "log", tickvals: TIME_TICKS,
+      ticktext: TIME_TICKS.map((us) => timeText(us / 1e6))}
+      : {...axis, type: "linear", exponentformat: "none", rangemode: "tozero"},
     shapes: crossed.map((c) => ({type: "line", x0: c.x, x1: c.x, y0: 0, y1: 1, yref: "paper",
       line: {color: colour.soft, width: 1, dash: "dot"}})),
     annotations: crossed.map((c, i) => ({x: Math.log10(c.x), y: 1 - 0.07 * (i % 3), yref: "paper",

@@ -14,6 +14,12 @@ import {readMeasured} from "./measured.js";
 export function droppedFiles(t, collective, changed) {
   /** @type {Measured[]} */
   let measured = [];
+  const forget = button(t("curvesForget"), () => {
+    measured = [];
+    said.textContent = "";
+    forget.hidden = true;
+    changed(measured);
+  }, {hidden: true});
   const said = el("p", {class: "soft", role: "status"});
   const take = async (/** @type {ArrayLike<File>} */ files) => {
     const told = [];
@@ -28,6 +34,7 @@ export function droppedFiles(t, collective, changed) {
       }
     }
     said.textContent = told.join(" ");
+    forget.hidden = !measured.length;
     changed(measured);
   };
   const input = el("input", {type: "file", multiple: true, class: "unseen", id: "measured",
@@ -39,9 +46,5 @@ export function droppedFiles(t, collective, changed) {
       take(event.dataTransfer?.files ?? []);
     }}, input, el("label", {for: "measured", class: "pick"}, t("curvesPick")),
   el("span", {class: "soft"}, t("curvesDrop")),
-  button(t("curvesForget"), () => {
-    measured = [];
-    said.textContent = "";
-    changed(measured);
-  }), said);
+  forget, said);
 }

@@ -1,5 +1,6 @@
 // @ts-check
 import {button, el} from "../dom.js";
+import {savePng, saveSvg} from "../export.js";
 import {tableOf} from "../table.js";
 import {placeName} from "./panel.js";
 
@@ -57,6 +58,23 @@ function cardsTable(panel, t) {
   const more = shown < pieces ? ` ${t("firstOf", {shown, pieces})}` : "";
   return tableOf(t("cardsAfter", {name: panel.label, step: model.step}) + more,
     [t("place"), ...data.pieces.slice(0, shown).map((name) => t("pieceName", {name}))], rows);
+}
+
+/**
+ * Buttons that save pictures as they are now.
+ * @param {import("../i18n.js").Tell} t
+ * @param {string} name of the files
+ * @param {{svg: () => {svg: string, width: number, height: number}}[]} panels
+ * @returns {HTMLElement}
+ */
+export function savesOf(t, name, panels) {
+  return el("div", {class: "actions"},
+    button("SVG", () => panels.forEach((panel) => saveSvg(name, panel.svg().svg)),
+      {"aria-label": t("saveAs", {kind: "SVG"})}),
+    button("PNG", () => panels.forEach((panel) => {
+      const {svg, width, height} = panel.svg();
+      savePng(name, svg, width, height);
+    }), {"aria-label": t("saveAs", {kind: "PNG"})}));
 }
 
 /**

@@ -24,7 +24,7 @@ export function drawCards(pen, model, g, colour) {
     const isSwitch = place >= model.data.ranks;
     const look = {fill: colour.card, stroke: isSwitch ? colour.soft : colour.line,
       width: isSwitch ? 1.5 : 1};
-    pen.box(x - g.side / 2, y - g.side / 2, g.side, g.side, isSwitch ? g.side / 2.2 : g.side * 0.09,
+    pen.box(x - g.side / 2, y - g.side / 2, g.side, g.side, g.side * (isSwitch ? 0.22 : 0.09),
       look);
     if (g.head) {
       const name = isSwitch ? `S${place - model.data.ranks}` : String(place);

@@ -1,190 +1,215 @@
 // @ts-check
-import {button, el, field} from "../dom.js";
+import {el, field} from "../dom.js";
 import {formulaText, sizeText} from "../i18n.js";
-import {savePng, saveSvg} from "../export.js";
 import {load} from "../fetch.js";
 import {canvasPen, svgPen} from "../pen.js";
-import {tableOf} from "../table.js";
-import {geometryOf, wayOf} from "./geometry.js";
+import {savesOf} from "./details.js";
+import {drawGroups, flowTable, partTable} from "./groups.js";
+import {Transport} from "./transport.js";
 
 /**
  * @typedef {import("../main.js").Context} Context
  * @typedef {Record<string, string>} Params
- * @typedef {import("../pen.js").Pen} Pen
+ * @typedef {(step: number, rank: number) => Promise<import("./groups.js").Groups>} Ask
  */
+
+const KEPT = 4; // answers, of which one may be the next step's
 
 /**
- * A schedule over many ranks, step by step, in groups.
+ * Schedules over many ranks, step by step, in groups.
  * @param {HTMLElement} body @param {Params} p @param {Context} context
- * @param {(changes: Params) => void} change @param {AbortSignal} signal
- * @returns {Promise<() => void>} what ends it
+ * @param {AbortSignal} signal
+ * @returns {Promise<{transport: Transport, close: () => void}>}
  */
-export async function groupedPart(body, p, context, change, signal) {
+export async function groupedPart(body, p, context, signal) {
   const {t} = context;
-  let step = Number(p.at) || 0;
-  let rank = p.rank || "0";
-  const ask = () => {
-    const {collective, algorithm, n, params, root, size} = p;
-    return load("grouped", {collective, algorithm, n, params, root, size, step: String(step), rank},
-      signal);
-  };
-  let data = await ask();
-  const canvas = el("canvas", {role: "img"});
-  const stage = el("div", {class: "stage"}, canvas);
-  const sentence = el("p", {class: "sentence"});
-  const counters = el("dl", {class: "counters"});
+  const panels = await Promise.all([p.algorithm, ...(p.against ? [p.against] : [])].map(
+    (algorithm, i) => groupedPanel(p, algorithm, !i, context, signal)));
   const tables = el("div", {class: "tables"});
-  const slider = el("input", {type: "range", min: 0, max: data.steps, step: 1, value: step,
-    class: "scrub", "aria-label": t("position"), oninput: () => goTo(Number(slider.value))});
-  const clock = el("output", {class: "clock"});
-  const showAll = () => {
-    draw(canvas, stage, data, context);
-    tell(sentence, counters, canvas, data, context);
-    clock.textContent = `${data.step.toLocaleString()} / ${data.steps.toLocaleString()}`;
-    slider.value = String(data.step);
-    slider.setAttribute("aria-valuetext", t("of", {now: data.step, all: data.steps}));
-    tables.replaceChildren(partTable(data, context), flowTable(data, context));
-    context.keep({...p, at: String(data.step), rank});
+  const rested = () => {
+    if (signal.aborted || transport?.playing) return;
+    const label = (/** @type {GroupedPanel} */ panel) => panels.length > 1 ? `${panel.name}: ` : "";
+    tables.replaceChildren(...panels.flatMap((panel) =>
+      [partTable(panel.data, label(panel), t), flowTable(panel.data, label(panel), t)]));
+    context.keep({...p, at: String(transport?.stop ?? p.at), speed: String(transport?.speed ?? 1),
+      rank: String(panels[0].rank)});
   };
-  let asking = false;
-  /** @param {number} to */
-  const goTo = async (to) => {
-    step = Math.max(0, Math.min(to, data.steps));
-    if (asking) return;
-    asking = true;
-    try {
-      do data = await ask(); while (data.step !== step || String(data.rank) !== rank);
-      showAll();
-      context.announce(sentence.textContent ?? "");
-    } catch (error) {
-      if (!signal.aborted) sentence.textContent = t("failed", {error: /** @type {Error} */ (error).message});
-    } finally {
-      asking = false;
-    }
-  };
-  const move = (/** @type {number} */ by) => () => goTo(step + by);
-  const transport = el("div", {class: "transport", role: "group", "aria-label": t("transport")},
-    button("⇤", () => goTo(0), {"aria-label": t("toStart")}),
-    button("◁", move(-1), {"aria-label": t("back")}),
-    button("▷", move(1), {"aria-label": t("forward")}),
-    button("⇥", () => goTo(data.steps), {"aria-label": t("toEnd")}),
-    el("div", {class: "track"}, slider), clock,
-    field(t("rank"), {type: "number", min: 0, max: data.ranks - 1, value: rank}, (value) => {
-      rank = String(Number(value));
-      goTo(step);
-    }));
-  const picture = () => {
-    const [width, height] = [stage.clientWidth, stage.clientHeight];
-    const {pen, picture: whole} = svgPen(width, height, context.palette().ground);
-    drawGroups(pen, data, width, height, context);
-    return {svg: whole(data.name), width, height};
-  };
-  const name = `roundelay-${p.collective}-${p.algorithm}-${p.n}`;
-  const exports = el("div", {class: "actions"},
-    button("SVG", () => saveSvg(name, picture().svg), {"aria-label": t("saveAs", {kind: "SVG"})}),
-    button("PNG", () => {
-      const {svg, width, height} = picture();
-      savePng(name, svg, width, height);
-    }, {"aria-label": t("saveAs", {kind: "PNG"})}));
-  body.replaceChildren(transport,
-    el("section", {class: "panel", "aria-label": data.name}, el("h2", {}, data.name),
-      el("p", {class: "soft"}, `${data.purpose[context.lang]} ${t("grouped", {n: data.ranks.toLocaleString()})}`),
-      stage, sentence, counters), el("div", {class: "below"}, el("span"), exports), tables);
-  context.keys({ArrowRight: move(1), ArrowLeft: move(-1), Home: () => goTo(0),
-    End: () => goTo(data.steps)});
-  context.repaint(() => draw(canvas, stage, data, context));
-  const sizes = new ResizeObserver(() => draw(canvas, stage, data, context));
-  sizes.observe(stage);
-  showAll();
-  return () => sizes.disconnect();
+  for (const panel of panels) panel.changed = rested;
+  /** @type {Transport} */
+  const transport = new Transport(context, panels, false,
+    {speed: Number(p.speed), at: Number(p.at) || 0}, rested);
+  transport.root.append(field(t("rank"), {type: "number", min: 0, max: Number(p.n) - 1,
+    value: panels[0].rank}, (rank) => panels.forEach((panel) => panel.of(Number(rank)))));
+  body.replaceChildren(transport.root, el("div", {class: panels.length > 1 ? "panels two" : "panels"},
+    ...panels.map((panel) => panel.root)), el("div", {class: "below"},
+    el("p", {class: "soft note keys"}, t("keysPlay")),
+    savesOf(t, `roundelay-${p.collective}-${p.algorithm}-${p.n}`, panels)), tables);
+  transport.goTo(transport.time);
+  context.repaint(() => panels.forEach((panel) => panel.redraw()));
+  return {transport, close: () => {
+    transport.pause();
+    for (const panel of panels) panel.close();
+  }};
 }
 
-/** @param {any} canvas @param {HTMLElement} stage @param {any} data @param {Context} context */
-function draw(canvas, stage, data, context) {
-  const [width, height, scale] = [stage.clientWidth, stage.clientHeight, devicePixelRatio || 1];
-  if (!width || !height) return;
-  canvas.width = Math.round(width * scale);
-  canvas.height = Math.round(height * scale);
-  const on = canvas.getContext("2d");
-  on.scale(scale, scale);
-  drawGroups(canvasPen(on), data, width, height, context);
+/**
+ * @param {Params} p @param {string} algorithm @param {boolean} first
+ * @param {Context} context @param {AbortSignal} signal @returns {Promise<GroupedPanel>}
+ */
+async function groupedPanel(p, algorithm, first, context, signal) {
+  const {collective, n, size, root} = p;
+  const asked = {collective, algorithm, n, size, root, params: first ? p.params : ""};
+  const ask = (/** @type {number} */ step, /** @type {string | number} */ rank) =>
+    load("grouped", {...asked, step: String(step), rank: String(rank)}, signal);
+  // Of two, one may have fewer steps than the clock has.
+  return new GroupedPanel(await ask(p.against ? 0 : Number(p.at) || 0, p.rank || "0"), ask, context);
 }
 
-/** @param {Pen} pen @param {any} data @param {number} width @param {number} height
- * @param {Context} context */
-function drawGroups(pen, data, width, height, {palette, t}) {
-  const colour = palette();
-  const count = data.groups.length - (data.helpers ? 1 : 0);
-  /** @type {[number, number][]} */
-  const places = Array.from({length: count}, (_, i) => {
-    const turn = (2 * Math.PI * i) / count;
-    return [0.5 + 0.5 * Math.sin(turn), 0.5 - 0.5 * Math.cos(turn)];
-  });
-  if (data.helpers) places.push([0.5, 0.5]);
-  const g = geometryOf(places, "circle", 1, width, height);
-  const most = Math.max(1, ...data.flows.map((/** @type {any} */ f) => f.bytes));
-  for (const {src, dst, bytes, added} of data.flows) {
-    if (src === dst) continue;
-    const [a, b, c] = wayOf(g, src, dst);
-    pen.path(`M${a[0]} ${a[1]}Q${b[0]} ${b[1]} ${c[0]} ${c[1]}`, {
-      stroke: added ? colour.add : colour.copy, dash: added ? undefined : [5, 4],
-      width: 0.8 + 4 * (bytes / most), alpha: 0.55});
-    pen.dot(c[0], c[1], 2.5, {fill: added ? colour.add : colour.copy});
+/** A schedule's groups at a step, what is said of it, and counters. */
+class GroupedPanel {
+  /** @param {import("./groups.js").Groups} data @param {Ask} ask @param {Context} context */
+  constructor(data, ask, context) {
+    const {t, lang} = context;
+    this.data = data;
+    this.name = data.name;
+    this.ask = ask;
+    this.context = context;
+    this.at = data.step;
+    this.rank = data.rank;
+    this.model = {steps: data.steps, data: {}};
+    /** Called when another step is there. */
+    this.changed = () => {};
+    /** @type {Promise<void>} */
+    this.ready = Promise.resolve();
+    this.asking = false;
+    this.refused = -1; // a step that could not be had
+    /** @type {Map<string, Promise<import("./groups.js").Groups>>} */
+    this.answers = new Map();
+    this.canvas = el("canvas", {role: "img"});
+    this.stage = el("div", {class: "stage"}, this.canvas);
+    this.sentence = el("p", {class: "sentence"});
+    this.counters = el("dl", {class: "counters"});
+    this.root = el("section", {class: "panel", "aria-label": data.name}, el("h2", {}, data.name),
+      el("p", {class: "soft"},
+        `${data.purpose[lang]} ${t("grouped", {n: data.ranks.toLocaleString()})}`),
+      this.stage, this.sentence, this.counters);
+    this.sizes = new ResizeObserver(() => this.redraw());
+    this.sizes.observe(this.stage);
+    this.#tell();
   }
-  data.groups.forEach((/** @type {[number, number]} */ [first, last], /** @type {number} */ i) => {
-    const [x, y] = g.centre[i];
-    const inner = data.flows.find((/** @type {any} */ f) => f.src === i && f.dst === i);
-    const mine = data.rank >= first && data.rank <= last;
-    pen.box(x - g.side / 2, y - g.side / 2, g.side, g.side, 5, {fill: colour.card,
-      stroke: mine ? colour.text : colour.line, width: mine ? 2 : 1});
-    const size = Math.min(12, g.side * 0.22);
-    const name = first >= data.ranks ? t("switches") : String(first);
-    if (size > 5) pen.text(x, inner ? y - size * 0.7 : y, name, size, {fill: colour.text}, "center", true);
-    if (size > 5 && inner) {
-      const amount = sizeText(inner.bytes).replace(/(\d)\.\d+/, "$1").replace("iB", "");
-      pen.text(x, y + size * 0.75, amount, size * 0.85, {fill: inner.added ? colour.add : colour.copy});
-    }
-  });
-}
 
-/** @param {HTMLElement} sentence @param {HTMLElement} counters @param {HTMLElement} canvas
- * @param {any} data @param {Context} context */
-function tell(sentence, counters, canvas, data, {t, lang}) {
-  const messages = data.flows.reduce((/** @type {number} */ sum, /** @type {any} */ f) =>
-    sum + f.messages, 0);
-  const said = data.said[lang] ?? t("manyMoves", {messages});
-  sentence.textContent = data.step ? t("step", {step: data.step}) + said : t("start");
-  canvas.setAttribute("aria-label", `${data.name}. ${sentence.textContent}`);
-  const rows = [
-    [t("steps"), t("of", {now: data.step.toLocaleString(), all: data.steps.toLocaleString()}), data.card.steps[0]],
-    [t("sentNow"), sizeText(data.busiest_sent), ""],
-    [t("receivedNow"), sizeText(data.busiest_received), ""],
-    [t("sentBy", {rank: data.rank}),
-      t("of", {now: sizeText(data.part_sent), all: sizeText(data.card.bytes_sent[1])}),
-      data.card.bytes_sent[0]],
-  ];
-  counters.replaceChildren(...rows.map(([name, value, formula]) => el("div", {}, el("dt", {}, name),
-    el("dd", {}, value), el("dd", {class: "formula"}, formulaText(formula)))));
-}
+  /** @returns {number[]} of each step when it ends, in steps */
+  ends() {
+    return Array.from({length: this.model.steps + 1}, (_, step) => step);
+  }
 
-/** @param {any} data @param {Context} context */
-function partTable(data, {t}) {
-  const name = (/** @type {number} */ place) => place < data.ranks ? t("card", {rank: place})
-    : t("switch", {number: place - data.ranks});
-  const rows = data.part.map((/** @type {any[]} */ [src, dst, first, count, add]) => [name(src),
-    name(dst), count > 1 ? t("piecesFrom", {first, count}) : String(first),
-    t(add ? "isAdded" : "isCopied")]);
-  return tableOf(t("partOf", {rank: data.rank, step: data.step, moves: data.part_moves}),
-    [t("from"), t("to"), t("piece"), t("fate")], rows);
-}
+  /** The step that is under way, or was done last. */
+  get step() {
+    return Math.ceil(this.at - 1e-9);
+  }
 
-/** @param {any} data @param {Context} context */
-function flowTable(data, {t}) {
-  const name = (/** @type {number} */ group) => {
-    const [first, last] = data.groups[group];
-    return first >= data.ranks ? t("switches") : `${first}–${last}`;
-  };
-  const flows = [...data.flows].sort((a, b) => b.bytes - a.bytes).slice(0, 200);
-  return tableOf(t("flows", {step: data.step}), [t("from"), t("to"), t("messageCount"), t("bytes")],
-    flows.map((f) => [name(f.src), name(f.dst), String(f.messages), sizeText(f.bytes)]));
+  /** Show a moment; its step is asked for if need be. @param {number} at */
+  show(at) {
+    this.at = Math.max(0, Math.min(at, this.model.steps));
+    this.#follow();
+    this.redraw();
+  }
+
+  /** Whose part is told. @param {number} rank */
+  of(rank) {
+    this.rank = rank;
+    this.refused = -1;
+    this.#follow();
+  }
+
+  /** Draw it as things are now. */
+  redraw() {
+    const [width, height] = [this.stage.clientWidth, this.stage.clientHeight];
+    const scale = devicePixelRatio || 1;
+    if (!width || !height) return;
+    this.canvas.width = Math.round(width * scale);
+    this.canvas.height = Math.round(height * scale);
+    const on = this.canvas.getContext("2d");
+    on.scale(scale, scale);
+    drawGroups(canvasPen(on), this.data, width, height, this.#part, this.context);
+  }
+
+  /** The picture as it is now. @returns {{svg: string, width: number, height: number}} */
+  svg() {
+    const [width, height] = [this.stage.clientWidth, this.stage.clientHeight];
+    const {pen, picture} = svgPen(width, height, this.context.palette().ground);
+    drawGroups(pen, this.data, width, height, this.#part, this.context);
+    return {svg: picture(`${this.name}: ${this.sentence.textContent}`), width, height};
+  }
+
+  /** Let go of what it listens to. */
+  close() {
+    this.sizes.disconnect();
+  }
+
+  /** How far the step that is shown has come, from 0 to 1. */
+  get #part() {
+    return this.data.step === this.step ? this.at - this.step + 1 : 1;
+  }
+
+  #behind() {
+    return this.data.step !== this.step || this.data.rank !== this.rank;
+  }
+
+  /** Ask until what is shown is what is wanted; steps that were passed by are not asked for. */
+  #follow() {
+    if (this.asking || !this.#behind() || this.refused === this.step) return;
+    this.asking = true;
+    this.ready = this.#caughtUp().catch((/** @type {Error} */ error) => {
+      this.sentence.textContent = this.context.t("failed", {error: error.message});
+      this.rank = this.data.rank;
+      this.refused = this.step;
+    }).finally(() => {
+      this.asking = false;
+    });
+  }
+
+  async #caughtUp() {
+    do {
+      const before = this.data.step;
+      this.data = await this.#answer(this.step);
+      this.refused = -1;
+      this.#tell();
+      this.redraw();
+      if (this.data.step === before + 1 && before + 1 < this.model.steps) this.#answer(before + 2);
+      this.changed();
+    } while (this.#behind());
+  }
+
+  /** @param {number} step @returns {Promise<import("./groups.js").Groups>} */
+  #answer(step) {
+    const key = `${step} ${this.rank}`;
+    const found = this.answers.get(key) ?? this.ask(step, this.rank);
+    this.answers.delete(key);
+    this.answers.set(key, found);
+    found.catch(() => this.answers.delete(key));
+    if (this.answers.size > KEPT) this.answers.delete(this.answers.keys().next().value ?? "");
+    return found;
+  }
+
+  /** What the step does, in words and numbers. */
+  #tell() {
+    const {data} = this;
+    const {t, lang} = this.context;
+    const messages = data.flows.reduce((/** @type {number} */ sum, /** @type {any} */ f) =>
+      sum + f.messages, 0);
+    const said = data.said[lang] ?? t("manyMoves", {messages});
+    this.sentence.textContent = data.step ? t("step", {step: data.step}) + said : t("start");
+    this.canvas.setAttribute("aria-label", `${data.name}. ${this.sentence.textContent}`);
+    const rows = [
+      [t("steps"), t("of", {now: data.step.toLocaleString(), all: data.steps.toLocaleString()}), data.card.steps[0]],
+      [t("sentNow"), sizeText(data.busiest_sent), ""],
+      [t("receivedNow"), sizeText(data.busiest_received), ""],
+      [t("sentBy", {rank: data.rank}),
+        t("of", {now: sizeText(data.part_sent), all: sizeText(data.card.bytes_sent[1])}),
+        data.card.bytes_sent[0]],
+    ];
+    this.counters.replaceChildren(...rows.map(([name, value, formula]) => el("div", {},
+      el("dt", {}, name), el("dd", {}, value), el("dd", {class: "formula"}, formulaText(formula)))));
+  }
 }

@@ -2,6 +2,7 @@
 import {el} from "../dom.js";
 import {formulaText, sizeText, timeText} from "../i18n.js";
 import {canvasPen, svgPen} from "../pen.js";
+import {Cursor} from "./cursor.js";
 import {drawCards, drawHistory, drawPieces, drawWays} from "./draw.js";
 import {geometryOf, under} from "./geometry.js";
 import {Model} from "./model.js";
@@ -36,7 +37,8 @@ export class Panel {
     this.canvas = el("canvas", {role: "img"});
     this.still = document.createElement("canvas");
     this.tip = el("div", {class: "tip", hidden: true});
-    this.stage = el("div", {class: "stage"}, this.canvas, this.tip);
+    this.cursor = new Cursor(this);
+    this.stage = el("div", {class: "stage"}, this.canvas, this.tip, this.cursor.root);
     this.sentence = el("p", {class: "sentence"});
     this.counters = el("dl", {class: "counters"});
     this.root = el("section", {class: "panel", "aria-label": label},
@@ -46,7 +48,7 @@ export class Panel {
     if (broken) this.root.append(el("p", {class: "wrong", role: "alert"}, t("verifier", {broken})));
     this.canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ e) => this.#point(e));
     this.canvas.addEventListener("pointerdown", (/** @type {PointerEvent} */ e) => this.#point(e));
-    this.canvas.addEventListener("pointerleave", () => this.#leave());
+    this.canvas.addEventListener("pointerleave", () => this.point(null));
     this.sizes = new ResizeObserver(() => this.resize());
     this.sizes.observe(this.stage);
   }
@@ -72,6 +74,7 @@ export class Panel {
     this.scale = scale;
     const {places, layout, pieces} = this.model.data;
     this.geometry = geometryOf(places, layout, pieces.length, width, height);
+    this.cursor.fit();
     this.redraw();
   }
 
@@ -101,7 +104,12 @@ export class Panel {
     on.setTransform(this.scale, 0, 0, this.scale, 0, 0);
     const pen = canvasPen(on);
     if (flying) drawPieces(pen, this.model, this.geometry, colour, step + 1, part);
-    if (this.pointed) drawHistory(pen, this.geometry, colour, this.#history());
+    if (this.pointed) {
+      const {place, piece} = this.pointed;
+      this.tip.textContent = this.describe(place, piece);
+      drawHistory(pen, this.geometry, colour, this.model.history(place, piece));
+    }
+    if (document.activeElement === this.cursor.root) this.cursor.fit();
   }
 
   /** The picture as it is now. @returns {{svg: string, width: number, height: number}} */
@@ -148,7 +156,9 @@ export class Panel {
     const {data, steps} = this.model;
     const said = data.states[told].said[lang];
     const ended = done === steps && done > 0 && told === done ? ` ${data.outcome[lang] ?? ""}` : "";
-    this.sentence.textContent = told ? t("step", {step: told}) + said + ended : t("start");
+    const start = data.sums && data.pieces.length > 1 ? "startPieces" : "start";
+    this.sentence.textContent = told ? t("step", {step: told}) + said + ended
+      : t(start, {pieces: data.pieces.length, wanted: data.wanted[0]});
     this.canvas.setAttribute("aria-label", `${this.label}. ${this.sentence.textContent}`);
     this.#count(done, told);
   }
@@ -183,39 +193,46 @@ export class Panel {
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
     const found = under(this.geometry, this.model.data.pieces.length, x, y);
     const had = this.pointed;
-    this.pointed = found && found.piece >= 0 ? found : null;
-    if (this.pointed?.place === had?.place && this.pointed?.piece === had?.piece) return;
-    this.tip.hidden = !this.pointed;
-    if (this.pointed) {
-      this.tip.textContent = this.describe(this.pointed.place, this.pointed.piece);
-      this.tip.style.left = `${Math.max(0, Math.min(x + 14, this.width - 240))}px`;
-      this.tip.style.top = `${Math.min(y + 16, this.height - 20)}px`;
-    }
-    this.show(this.at);
-  }
-
-  #leave() {
-    this.pointed = null;
-    this.tip.hidden = true;
-    this.show(this.at);
-  }
-
-  #history() {
-    return this.pointed ? this.model.history(this.pointed.place, this.pointed.piece) : [];
+    const piece = found && found.piece >= 0 ? found : null;
+    if (piece?.place === had?.place && piece?.piece === had?.piece) return;
+    this.point(piece, x, y);
   }
 
   /**
-   * A piece of a card in words: what is in it, and where it has been.
+   * Tell where a piece has been, below a point of the picture; null: no more.
+   * @param {{place: number, piece: number} | null} pointed @param {number} [x] @param {number} [y]
+   */
+  point(pointed, x = 0, y = 0) {
+    this.pointed = pointed;
+    this.tip.hidden = !pointed;
+    this.tip.style.left = `${Math.max(0, Math.min(x + 14, this.width - 240))}px`;
+    this.tip.style.top = `${Math.min(y + 16, this.height - 20)}px`;
+    this.show(this.at);
+  }
+
+  /**
+   * What a piece of a card has in it, in words.
+   * @param {number} place @param {number} piece @returns {string}
+   */
+  holds(place, piece) {
+    const {t} = this.context;
+    const {data, counts} = this.model;
+    return t("holds", {piece: data.pieces[piece], place: placeName(t, data, place),
+      count: counts[place * data.pieces.length + piece], wanted: data.wanted[piece]});
+  }
+
+  /**
+   * The same, and where it has been.
    * @param {number} place @param {number} piece @returns {string}
    */
   describe(place, piece) {
     const {t} = this.context;
     const {data, counts} = this.model;
-    const count = counts[place * data.pieces.length + piece];
-    const holds = t("holds", {piece: data.pieces[piece], place: placeName(t, data, place), count,
-      wanted: data.wanted[piece]});
+    const holds = this.holds(place, piece);
     const way = this.model.history(place, piece);
-    if (!way.length) return count ? `${holds} ${t("own")}` : holds;
+    if (!way.length) {
+      return counts[place * data.pieces.length + piece] ? `${holds} ${t("own")}` : holds;
+    }
     const been = [way[0].src, ...way.map((move) => move.dst)].map((p) => placeName(t, data, p));
     return `${holds} ${t("been", {way: been.join(" → ")})}`;
   }

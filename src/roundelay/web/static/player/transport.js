@@ -2,7 +2,19 @@
 import {button, el} from "../dom.js";
 import {timeText} from "../i18n.js";
 
-export const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16];
+const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16];
+const LONG_SPEEDS = [64, 256, 1024];
+const SHORTEST = 8; // seconds that a schedule is played in, at least, where it has so many steps
+
+/**
+ * What is played: a picture, and the sentence about it.
+ * @typedef {object} Film
+ * @property {{steps: number, data: {parts?: [number, number, string][]}}} model
+ * @property {HTMLElement} sentence
+ * @property {Promise<void>} [ready] when the sentence is that of the moment shown
+ * @property {(seconds: boolean) => number[]} ends of each step, when it ends
+ * @property {(at: number) => void} show steps done, and part of the next
+ */
 
 /**
  * Play, pause, step, scrub: one clock for all panels, in steps or in modelled seconds.
@@ -10,7 +22,7 @@ export const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16];
 export class Transport {
   /**
    * @param {import("../main.js").Context} context
-   * @param {import("./panel.js").Panel[]} panels
+   * @param {Film[]} panels
    * @param {boolean} seconds
    * @param {{speed: number, at: number}} state
    * @param {() => void} rested called when it has stopped or stepped
@@ -23,7 +35,9 @@ export class Transport {
     this.ends = panels.map((panel) => panel.ends(seconds));
     this.last = Math.max(...this.ends.map((ends) => ends[ends.length - 1]));
     this.stops = [...new Set(this.ends.flat())].sort((a, b) => a - b);
-    this.speed = SPEEDS.includes(speed) ? speed : 1;
+    const steps = Math.max(...panels.map((panel) => panel.model.steps));
+    this.speeds = [...SPEEDS, ...LONG_SPEEDS.filter((long) => long * SHORTEST <= steps)];
+    this.speed = this.speeds.includes(speed) ? speed : 1;
     this.playing = false;
     const {t} = context;
     this.play = button(t("play"), () => this.toggle(), {class: "play", "aria-keyshortcuts": "Space"});
@@ -63,18 +77,19 @@ export class Transport {
   }
 
   /** Stop at the next stop, or the one before. @param {1 | -1} way */
-  step(way) {
+  async step(way) {
     this.pause();
     const next = way > 0 ? this.stops.find((stop) => stop > this.time + 1e-12)
       : this.stops.findLast((stop) => stop < this.time - 1e-12);
     if (next !== undefined) this.goTo(next);
+    await Promise.all(this.panels.map((panel) => panel.ready));
     this.context.announce(this.panels.map((panel) => panel.sentence.textContent).join(" "));
   }
 
   /** @param {number} by how many speeds */
   faster(by) {
-    const at = SPEEDS.indexOf(this.speed) + by;
-    this.speed = SPEEDS[Math.max(0, Math.min(at, SPEEDS.length - 1))];
+    const at = this.speeds.indexOf(this.speed) + by;
+    this.speed = this.speeds[Math.max(0, Math.min(at, this.speeds.length - 1))];
     this.rate.textContent = this.context.t("speed", {speed: this.speed});
     if (by) this.rested();
   }
@@ -127,7 +142,7 @@ export class Transport {
 
   /** What runs of steps do, below the slider; of the first panel. @returns {HTMLElement} */
   #parts() {
-    const {parts} = this.panels[0].model.data;
+    const {parts = []} = this.panels[0].model.data;
     const ends = this.ends[0];
     const band = el("div", {class: "parts"});
     for (const [first, last, what] of parts) {

@@ -257,7 +257,7 @@ class Curves {
     };
     const [plot, what] = [this.plots[i], CHARTS[i]];
     this.width = this.plots[0].clientWidth;
-    const title = t(`curves_${what}`);
+    const title = t(what === "time" ? "time" : "curves_busbw");
     this.plotly.react(plot, tracesOf({lines: shown, names: this.names(), xs, what, sized,
       measured: sized ? this.measured : [], crossed, busbwOf, dark: isDark(colour.ground), colour,
       t}),

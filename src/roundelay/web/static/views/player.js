@@ -1,8 +1,7 @@
 // @ts-check
 import {button, choice, el, field} from "../dom.js";
-import {savePng, saveSvg} from "../export.js";
 import {inside, load} from "../fetch.js";
-import {legendOf, tablesOf} from "../player/details.js";
+import {legendOf, savesOf, tablesOf} from "../player/details.js";
 import {groupedPart} from "../player/grouped.js";
 import {Panel} from "../player/panel.js";
 import {Transport} from "../player/transport.js";
@@ -61,7 +60,9 @@ export const playerView = {
       const known = await load("catalogue", {}, stop.signal);
       controls.append(...controlsOf(p, known, context, change));
       if (Number(p.n) > CARD_BY_CARD) {
-        ended = await groupedPart(body, p, context, change, stop.signal);
+        const {transport, close} = await groupedPart(body, p, context, stop.signal);
+        context.keys(keysOf(transport));
+        ended = close;
         return;
       }
       const asked = [p.algorithm, ...(p.against ? [p.against] : [])];
@@ -114,11 +115,14 @@ function controlsOf(p, known, {t}, change) {
     field(t("ranks"), {type: "number", min: 2, max: 16384, value: p.n, required: true},
       (n) => change({n})),
     field(t("size"), {type: "text", value: p.size, size: 7}, (size) => change({size})),
-    choice(t("cluster"), [["", t("nowhere")], ...clusters], machine, (cluster) =>
-      change({cluster: cluster && `${cluster}:${Math.max(1, Math.ceil(Number(p.n) / 4))}`,
-        clock: cluster ? "seconds" : "steps"})),
   ];
-  if (p.cluster) {
+  const each = Number(p.n) <= CARD_BY_CARD;
+  if (each) {
+    made.push(choice(t("cluster"), [["", t("nowhere")], ...clusters], machine, (cluster) =>
+      change({cluster: cluster && `${cluster}:${Math.max(1, Math.ceil(Number(p.n) / 4))}`,
+        clock: cluster ? "seconds" : "steps"})));
+  }
+  if (each && p.cluster) {
     made.push(choice(t("clock"), [["steps", t("inSteps")], ["seconds", t("inSeconds")]], p.clock,
       (clock) => change({clock})));
   }
@@ -162,21 +166,14 @@ function playing(body, p, panels, context, change, signal) {
   const seconds = p.clock === "seconds" && panels.every((panel) => panel.model.data.seconds?.length);
   transport = new Transport(context, panels, seconds,
     {speed: Number(p.speed), at: Number(p.at) || 0}, () => rested());
-  const name = `roundelay-${p.collective}-${p.algorithm}-${p.n}`;
-  const exports = el("div", {class: "actions"},
-    button("SVG", () => panels.forEach((panel) => saveSvg(name, panel.svg().svg)),
-      {"aria-label": t("saveAs", {kind: "SVG"})}),
-    button("PNG", () => panels.forEach((panel) => {
-      const {svg, width, height} = panel.svg();
-      savePng(name, svg, width, height);
-    }), {"aria-label": t("saveAs", {kind: "PNG"})}));
+  const exports = savesOf(t, `roundelay-${p.collective}-${p.algorithm}-${p.n}`, panels);
   if (p.drop) exports.prepend(button(t("mend"), () => change({...p, drop: ""})));
   else if (!inside) exports.prepend(button(t("breakIt"), () => breakOne(panels[0], transport, p, change)));
   body.replaceChildren(
     transport.root, el("div", {class: panels.length > 1 ? "panels two" : "panels"},
       ...panels.map((x) => x.root)),
     el("div", {class: "below"}, legendOf(t, panels[0].model.data.sums, panels[0].model.data.right),
-      exports), details);
+      exports), el("p", {class: "soft note keys"}, t("keysPlay"), " ", t("keysPieces")), details);
   for (const panel of panels) panel.resize();
   transport.goTo(transport.time);
   context.keys(keysOf(transport));
@@ -205,5 +202,7 @@ function keysOf(transport) {
     "+": () => transport.faster(1),
     "=": () => transport.faster(1),
     "-": () => transport.faster(-1),
+    ".": () => transport.step(1),
+    ",": () => transport.step(-1),
   };
 }

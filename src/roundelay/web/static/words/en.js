@@ -9,7 +9,8 @@ export const en = {
   hints: "Three hints",
   hintPlay: "Press play, or step with the arrow keys. The sentence below the picture says what " +
     "happens and why.",
-  hintPoint: "Point at a piece to see where it has been.",
+  hintPoint: "Point at a piece to see where it has been; by keyboard, Tab to the picture, arrow " +
+    "keys, Enter.",
   hintCompare: "Choose a second algorithm under “beside” to see both on one clock.",
   gotIt: "Got it",
   loading: "Loading …",
@@ -43,6 +44,9 @@ export const en = {
   speed: "{speed}×",
   start: "The start: every card holds what it brings, and nothing has moved. The sentences say " +
     "rank for a card: rank 0 is card 0.",
+  startPieces: "The start: nothing has moved. Every card brings numbers, cut into {pieces} pieces; " +
+    "1/{wanted} on a piece says that one card's numbers of {wanted} are in it. The sentences say rank " +
+    "for a card: rank 0 is card 0.",
   step: "Step {step}: ",
   steps: "Steps",
   of: "{now} of {all}",
@@ -57,6 +61,11 @@ export const en = {
   switches: "switches",
   holds: "Piece {piece} on {place}: {count} of {wanted}.",
   own: "Its own.",
+  cursorHow: "Arrow keys: another piece. Page Up, Page Down: another card. Enter: where it has been.",
+  keysPlay: "Keys: space plays; → and ← step, as do full stop and comma; Home and End lead to the " +
+    "start and the end; + and − change the speed.",
+  keysPieces: "In the picture, which Tab reaches, the arrow keys lead to another piece, Page Up and " +
+    "Page Down to another card; Enter tells where it has been, Esc no more.",
   been: "It came {way}.",
   tables: "Tables: the moves of this step, and what every card holds",
   movesOf: "{name}: the moves of step {step}",
