@@ -1,6 +1,7 @@
 """Data of the page's cluster: loads against a count of every move, bad questions, files."""
 
 import json
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -261,3 +262,14 @@ def test_16384_cards_are_grouped():
     found = json.loads(answer("cluster", {"cluster": "dgx-h100:2048", "algorithm": "rails"}))
     assert found["rows"] == 8
     assert len(json.dumps(found)) < 50_000
+
+
+def test_parameters_that_make_a_schedule_too_long_are_refused_before_it_is_made():
+    begun = time.process_time()
+    for view, given in (
+        ("cluster", {"cluster": "dgx-h100:2048", "algorithm": "double_tree"}),
+        ("grouped", {"n": "16384", "algorithm": "double_tree"}),
+    ):
+        with pytest.raises(RoundelayError, match="pieces = 4,096 over 16,384 ranks; expected 16"):
+            answer(view, {**given, "params": "pieces=4096"})
+    assert time.process_time() - begun < 5

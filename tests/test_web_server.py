@@ -9,8 +9,9 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import closing
-from threading import Thread
+from contextlib import closing, suppress
+from functools import partial
+from threading import Event, Thread
 
 import pytest
 import uvicorn
@@ -19,6 +20,7 @@ import roundelay as rl
 from roundelay import cli
 from roundelay.errors import RoundelayError
 from roundelay.web import page as pages
+from roundelay.web import patience
 from roundelay.web.data import QUESTIONS, answer, curves
 from roundelay.web.server import HEADERS, SLOWEST, make_app
 from roundelay.web.states import VIEWS, asked, state_text
@@ -55,7 +57,9 @@ class Client:
 @pytest.fixture(scope="module")
 def client():
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(make_app(), log_level="error", lifespan="off"))
+        config = uvicorn.Config(make_app(), log_level="error", lifespan="off",
+                                http=patience.impatient(HEADERS))  # fmt: skip
+        server = uvicorn.Server(config)
         thread = Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         yield Client(listener.getsockname()[1])
@@ -299,3 +303,131 @@ def test_page_is_written(tmp_path, capsys):
     assert "player?" in file.read_text("utf-8")
     assert cli.run(["page", str(file), "-n", "65", "--lang", "en"]) == 2
     assert "2 to 64" in capsys.readouterr().err
+
+
+def said(port, data, seconds=30):
+    """What the server says to these bytes until it closes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=seconds) as line:
+        line.sendall(data)
+        found = b""
+        with suppress(ConnectionResetError):  # it does not read on
+            while part := line.recv(65536):
+                found += part
+    head, _, body = found.partition(b"\r\n\r\n")
+    return head.decode(), json.loads(body)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n",
+    ],
+)
+def test_what_is_no_request_is_refused_in_json(client, data):
+    head, body = said(client.port, data)
+    assert head.startswith("HTTP/1.1 400")
+    assert "Content-Security-Policy" in head
+    assert "expected" in body["error"]
+
+
+def test_names_of_hosts_ignore_case(client):
+    assert client.get("/", headers={"Host": "LOCALHOST:80"}).status_code == 200
+
+
+def test_who_asks_nothing_whole_is_sent_away(client, monkeypatch):
+    monkeypatch.setattr(patience, "HEAD", 0.5)
+    assert client.get("/").status_code == 200
+    silent = [socket.create_connection(("127.0.0.1", client.port)) for _ in range(100)]
+    for line in silent[1:]:
+        line.sendall(b"GET / HTTP/1.1\r\nHost: 127.0")
+    assert client.get("/").status_code == 200
+    head, body = said(client.port, b"GET / HTTP/1.1\r\n")
+    assert head.startswith("HTTP/1.1 408")
+    assert "no whole request in 0.5 s" in body["error"]
+    for line in silent:
+        line.settimeout(30)
+        assert line.recv(4096).startswith(b"HTTP/1.1 408")
+        line.close()
+
+
+def test_work_that_nobody_wants_any_more_is_not_done():
+    """Two are worked out, one waits, one is too many; the one that waits goes, so none is begun."""
+    begun, let = [], Event()
+
+    async def here():
+        return False
+
+    async def away():
+        return True
+
+    def work(number):
+        begun.append(number)
+        assert let.wait(30)
+        return number
+
+    async def go():
+        turns = patience.Turns(2, 2)
+        running = [asyncio.create_task(turns.do(partial(work, n), here)) for n in range(2)]
+        while len(begun) < 2:
+            await asyncio.sleep(0.01)
+        waiting = asyncio.create_task(turns.do(partial(work, 2), here))
+        with pytest.raises(patience.Gone):
+            await turns.do(partial(work, 3), away)
+        late = asyncio.create_task(turns.do(partial(work, 4), here))
+        await asyncio.sleep(0.01)
+        with pytest.raises(patience.Busy):
+            await turns.do(partial(work, 5), here)
+        waiting.cancel()
+        with pytest.raises(patience.Busy, match="ends"):
+            await waiting
+        let.set()
+        return await asyncio.gather(*running, late)
+
+    assert asyncio.run(go()) == [0, 1, 4]
+    assert begun == [0, 1, 4]
+
+
+def test_an_error_in_a_thread_reaches_who_asked():
+    def wrong():
+        raise RoundelayError("no such thing")
+
+    async def here():
+        return False
+
+    async def go():
+        turns = patience.Turns(1, 1)
+        for _ in range(3):
+            with pytest.raises(RoundelayError, match="no such thing"):
+                await turns.do(wrong, here)
+
+    asyncio.run(go())
+
+
+def test_it_ends_at_once_whatever_it_works_out(tmp_path):
+    """A clock on 256 cards, each of which has to do with each other, takes seconds."""
+    told = tmp_path / "told.json"
+    words = [sys.executable, "-m", "roundelay", "serve", "--no-open", "--port", "0",
+             f"--json={told}"]  # fmt: skip
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        end = time.monotonic() + 60
+        while not (told.exists() and told.read_text().endswith("\n")):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        port = int(json.loads(told.read_text())["url"].rsplit(":", 1)[1].rstrip("/"))
+        with socket.create_connection(("127.0.0.1", port)) as line:
+            line.sendall(b"GET /api/cluster?cluster=dgx-h100:32&algorithm=one_shot HTTP/1.1\r\n"
+                         b"Host: 127.0.0.1\r\n\r\n")  # fmt: skip
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 0
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("host", ["", " "])
+def test_no_host_is_not_every_host(host, capsys):
+    assert cli.run(["serve", "--no-open", "--port", "0", "--host", host]) == 2
+    assert "expected an address" in capsys.readouterr().err

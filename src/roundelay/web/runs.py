@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ..errors import RoundelayError
+from ..files import read_file
 from ..formats.chrome import read_chrome
 from ..formats.timeline import HEAD, read_timeline
 from ..timeline import Timeline
@@ -57,5 +58,5 @@ def read_run(path: Path) -> Timeline:
         if not parts:
             raise RoundelayError("a folder without rank-N.json; expected one of ROUNDELAY_TRACE")
         return Timeline.joined(map(read_run, parts))
-    data = path.read_bytes()
+    data = read_file(path)
     return read_timeline(data) if data.startswith(HEAD) else read_chrome(data)

@@ -6,14 +6,16 @@ import mimetypes
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.resources import files
-from threading import BoundedSemaphore, Thread
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import RoundelayError
 from .charts import packed, script
 from .data import answer
 from .known import Known
+from .patience import Busy, Gone, Turns
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -38,8 +40,14 @@ PACKED_LIMIT: Final = 2**22
 """Bytes up to which an answer is compressed; above, that takes longer than it saves."""
 AT_ONCE: Final = 2
 """Answers worked out at one time, so that many requests don't add up their memory."""
+WAITING: Final = 32
+"""Requests that may wait for their answer to be worked out."""
+SOON: Final = frozenset({"catalogue", "runs", "walks", "live", "charts"})
+"""Views whose data is there soon, and does not wait for the others'."""
 SLOWEST: Final = "curves", {"collective": "all_reduce", "cluster": "dgx-h100", "nodes": "4"}
 """The usual question that takes longest the first time; its answer is kept."""
+HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
+"""Names of this machine."""
 TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}
 
 
@@ -60,9 +68,7 @@ def need_web() -> None:
     del starlette, uvicorn
 
 
-def make_app(
-    hosts: Sequence[str] = ("127.0.0.1", "localhost", "[::1]"), known: Known | None = None
-) -> Starlette:
+def make_app(hosts: Sequence[str] = HOSTS, known: Known | None = None) -> Starlette:
     """The application: ``/``, ``/static/...``, ``/plotly.min.js`` and ``/api/VIEW?...``.
 
     Args:
@@ -95,7 +101,7 @@ def make_app(
     )
     app.router.redirect_slashes = False
     app.state.known = known
-    app.state.turns = BoundedSemaphore(AT_ONCE)
+    app.state.turns, app.state.soon = Turns(AT_ONCE, WAITING), Turns(AT_ONCE, WAITING)
     return app
 
 
@@ -124,7 +130,7 @@ class _Outer:
             await send(message)
 
         asked = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
-        if "*" in self.hosts or re.sub(r":\d*$", "", asked) in self.hosts:
+        if "*" in self.hosts or re.sub(r":\d*$", "", asked).lower() in self.hosts:
             await self.app(scope, receive, sent)
             return
         refused = _error(400, f"host {asked!r:.80}; expected {', '.join(self.hosts)}")
@@ -141,11 +147,11 @@ def static(path: str) -> bytes | None:
     return at.read_bytes() if at.is_file() else None
 
 
-def _index(request: Request) -> Response:
+async def _index(request: Request) -> Response:
     return _file("index.html")
 
 
-def _charts(request: Request) -> Response:
+async def _charts(request: Request) -> Response:
     from starlette.responses import Response
 
     found = script()
@@ -157,7 +163,7 @@ def _charts(request: Request) -> Response:
     return Response(found, media_type="text/javascript", headers=kept)
 
 
-def _static(request: Request) -> Response:
+async def _static(request: Request) -> Response:
     return _file(request.path_params["path"])
 
 
@@ -172,7 +178,7 @@ def _file(path: str) -> Response:
     return Response(found, media_type=kind, headers={"Cache-Control": "no-cache"})
 
 
-def _api(request: Request) -> Response:
+async def _api(request: Request) -> Response:
     from starlette.responses import Response
 
     if len(request.url.query) > QUERY_LIMIT:
@@ -180,10 +186,13 @@ def _api(request: Request) -> Response:
     keys = [key for key, _ in request.query_params.multi_items()]
     if twice := sorted({key for key in keys if keys.count(key) > 1}):
         return _error(400, f"{', '.join(twice)!r:.80}: given more than once; expected once")
+    asked, state = request.path_params["view"], request.app.state
+    work = partial(answer, asked, dict(request.query_params), state.known)
     try:
-        with request.app.state.turns:
-            asked, given = request.path_params["view"], dict(request.query_params)
-            found = answer(asked, given, request.app.state.known)
+        turns = state.soon if asked in SOON else state.turns
+        found = await turns.do(work, request.is_disconnected)
+    except (Busy, Gone) as error:
+        return _error(503, str(error))
     except RoundelayError as error:
         return _error(400, str(error))
     headers = {"Cache-Control": "no-store"}

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from ..errors import RoundelayError
+from ..files import read_file
 from .named import with_files
 
 EXAMPLE: Final = "smollm2"
@@ -95,12 +96,10 @@ def open_walks(paths: Iterable[Path]) -> Walks:
     Raises:
         RoundelayError: a file that cannot be read, or two of one name.
     """
-    return with_files(examples(), paths, lambda path: _read(path.read_bytes()))
+    return with_files(examples(), paths, lambda path: _read(read_file(path, SIZE_LIMIT)))
 
 
 def _read(data: bytes) -> Walk:
-    if len(data) > SIZE_LIMIT:
-        raise RoundelayError(f"{len(data):,} bytes; expected a walk of at most {SIZE_LIMIT:,}")
     try:
         return msgspec.json.decode(data, type=Walk)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -26,6 +26,10 @@ MOST: Final = 16384
 """Ranks of a schedule."""
 GROUPS: Final = 16
 """Groups that are drawn, at most; switches are one more."""
+MANY: Final = ("pieces", "rings")
+"""Parameters that make a schedule so many times as long."""
+PARTS: Final = 2**18
+"""Of these and of ranks, multiplied: what the page works out in some seconds."""
 DENSE: Final = 1024
 """Ranks of an algorithm with n * n moves."""
 MOVES: Final = 4_000_000
@@ -147,6 +151,11 @@ def built(chosen: Algorithm, n: int, root: int, params: tuple[tuple[str, Any], .
             f"moves; expected at most {DENSE:,} ranks of an algorithm in which each rank has to "
             "do with each other"
         )
+    for name, value in params:
+        if name in MANY and isinstance(value, int) and n * value > PARTS:
+            raise RoundelayError(
+                f"{name} = {value:,} over {n:,} ranks; expected {PARTS // n:,} at most"
+            )
     schedule = chosen(n, root, **dict(params))
     rounds, count = [], 0
     for r in schedule:
