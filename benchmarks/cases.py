@@ -125,6 +125,9 @@ WANTED: dict[str, tuple[Want, ...]] = {
     "sched/11": (Want("fabric", False, r"8 switches.*10 hosts.*4xHDR.*are no hosts.*node02"),),
     "sched/15": (Want("fabric", False, r"2:2.*up to 2 links.*No switch has more links down"),),
     "sched/19": (Want("incomplete", True, "not describe"), Want("fabric", False, "4xNDR")),
+    "trace/01": (Want("traced", False, "rank 34 of 300.*10 process groups, of gloo.*No kernel "
+                      "ran.*all_reduce 10"),),
+    "trace/03": (Want("traced", False, "of rank 1; it does not say how many ranks there are"),),
     "gloo/07": (Want("loopback", True, "127.0.0.1, its own loopback address"),),
     "gloo/19": (Want("timed_out", True, "waited 1800000 ms"),),
     "gloo/17": (Want("peer_lost", True, "closed from the other side"),),

@@ -20,7 +20,7 @@ from roundelay.diagnose.given import Given
 from roundelay.diagnose.logs import log_findings
 from roundelay.diagnose.machines import machine_findings
 from roundelay.diagnose.recognise import kinds_of
-from roundelay.diagnose.together import diagnose
+from roundelay.diagnose.together import AREAS, diagnose
 from roundelay.diagnose.watched import watched_findings
 from roundelay.formats.flight import read_flight
 from roundelay.formats.nccl_log import read_nccl_log
@@ -196,7 +196,7 @@ def test_a_ring_buffer_that_has_forgotten_the_beginning():
 def test_a_mixture_in_the_order_of_what_matters():
     names = ("topology.xml", "watchdog.log", "flight1", "flight2.json", "nccl.log")
     found = look(*[Given(name, FILES / name) for name in names], given("t", TABLE))
-    order = [(not f.fault, ["hang", "machine", "speed"].index(f.area)) for f in found.findings]
+    order = [(not f.fault, AREAS.index(f.area)) for f in found.findings]
     assert order == sorted(order)
     assert found.findings[0].area == "hang"
     assert not found.ok
@@ -224,7 +224,7 @@ def test_a_table_is_judged_by_the_cards_that_it_names():
 
 def test_every_sentence_has_its_translation():
     tell = translator("zh")
-    for file in Path(package.__file__).parent.glob("*.py"):
+    for file in Path(package.__file__).parent.rglob("*.py"):
         tree = ast.parse(file.read_text("utf-8"))
         docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):

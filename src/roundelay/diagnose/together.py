@@ -11,6 +11,7 @@ from ..errors import RoundelayError
 from ..formats.fabric import Fabric
 from ..formats.flight import Dump, read_flight
 from ..formats.ibnet import read_ibnetdiscover
+from ..formats.kineto import Trace, read_kineto
 from ..formats.machine import Machine
 from ..formats.nccl_graph import read_nccl_graph
 from ..formats.nccl_log import read_nccl_lines
@@ -37,13 +38,13 @@ from .logs import log_findings
 from .machines import machine_findings
 from .measured import measured_findings
 from .recognise import kinds_of
+from .times import time_findings
 from .watched import watched_findings
 
-AREAS: Final = ("hang", "machine", "speed")
+AREAS: Final = ("hang", "machine", "speed", "time")
 """Where a job hangs, how fast it would be matters less."""
 NOT_READ: Final = MappingProxyType(
     {
-        "trace": message("a profiler's trace"),
         "msccl": message("an MSCCL algorithm"),
         "mscclpp": message("an MSCCL++ plan"),
         "schedule": message("a schedule file, which verify, cost and show take"),
@@ -71,6 +72,7 @@ class Diagnosis:
     machines: list[tuple[str, Machine]] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
     dumps: list[Dump] = field(default_factory=list)
+    traces: list[Trace] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -131,7 +133,9 @@ def diagnose(
             found.files.append((given.name, ()))
             what = message("left out: {error}", error=str(error))
             found.notes.append((given.name, Note(0, what)))
-    found.findings = [*call_findings(found.dumps), *found.findings]
+    found.findings = [
+        *call_findings(found.dumps), *time_findings(found.traces), *found.findings
+    ]  # fmt: skip
     order = [(not f.fault, AREAS.index(f.area), i) for i, f in enumerate(found.findings)]
     found.findings = [found.findings[i] for *_, i in sorted(order)]
     return found
@@ -210,6 +214,18 @@ def _flight(found: Diagnosis, given: Given, model: Model) -> None:
     found.dumps += dumps
 
 
+def _trace(found: Diagnosis, given: Given, model: Model) -> None:
+    with given.stream() as file:
+        trace = read_kineto(file, given.name)
+    if trace.rank is not None and trace.rank in {other.rank for other in found.traces}:
+        what = message("another trace of rank {rank}; who is late is told by the first of them",
+                       rank=trace.rank)  # fmt: skip
+        found.notes.append((given.name, Note(0, what)))
+    found.hosts |= {trace.host} - {""}
+    found.notes += [(given.name, Note(*note)) for note in trace.notes]
+    found.traces.append(trace)
+
+
 def _speed(found: Diagnosis, given: Given, model: Model) -> None:
     data = given.whole()
     cluster = model.cluster or _measured_on(found, given.name, data, model.machine)
@@ -267,7 +283,7 @@ TAKE: Final = MappingProxyType(
         **{kind: _machine(read) for kind, read in READ.items()}, "nccl_graph": _graph,
         "nccl_log": _log, "watchdog": _watchdog, "flight": _flight, "nccl_tests": _speed,
         "facts": _speed, "topology_conf": _fabric(read_topology_conf),
-        "ibnetdiscover": _fabric(read_ibnetdiscover),
+        "ibnetdiscover": _fabric(read_ibnetdiscover), "trace": _trace,
     }
 )  # fmt: skip
 """What is done with each kind."""
