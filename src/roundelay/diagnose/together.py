@@ -37,6 +37,7 @@ from .graphs import graph_findings
 from .logs import log_findings
 from .machines import machine_findings
 from .measured import measured_findings
+from .orders import dump_findings, trace_findings
 from .recognise import kinds_of
 from .times import time_findings
 from .watched import watched_findings
@@ -78,6 +79,10 @@ class Diagnosis:
     def ok(self) -> bool:
         """Whether nothing is off."""
         return not any(finding.fault for finding in self.findings)
+
+    def sort(self) -> None:
+        """What is off first, then by area; else the order stays."""
+        self.findings.sort(key=lambda f: (not f.fault, AREAS.index(f.area)))
 
     def as_json(self, translate: Translate) -> dict[str, Any]:
         """The value of `--json`."""
@@ -133,11 +138,11 @@ def diagnose(
             found.files.append((given.name, ()))
             what = message("left out: {error}", error=str(error))
             found.notes.append((given.name, Note(0, what)))
-    found.findings = [
-        *call_findings(found.dumps), *time_findings(found.traces), *found.findings
+    found.findings[:0] = [
+        *call_findings(found.dumps), *dump_findings(found.dumps), *time_findings(found.traces),
+        *trace_findings(found.traces),
     ]  # fmt: skip
-    order = [(not f.fault, AREAS.index(f.area), i) for i, f in enumerate(found.findings)]
-    found.findings = [found.findings[i] for *_, i in sorted(order)]
+    found.sort()
     return found
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ...stragglers import Lateness, report
 from ..finding import Evidence, Figures, Finding, tell
 from ..seen import names
 from .breakdown import Breakdown
 from .matched import Clocks, Matched, align, match
 from .replay import replay
 from .spans import Spans
+
+if TYPE_CHECKING:
+    from ...stragglers import Lateness
 
 MS: Final = 1e6
 FEWEST: Final = 4
@@ -53,6 +55,8 @@ def _saved(groups: Sequence[Matched], exposed: Mapping[int, Spans], rank: int) -
 
 
 def _stand_out(m: Matched, clocks: Clocks) -> list[Lateness]:
+    from ...stragglers import report  # which needs the native core; most files do not
+
     used, n = m.together, len(m.ranks)
     error = [clocks.error[rank] for rank in m.ranks]
     nothing = np.zeros((n, n, 2), np.int64)
