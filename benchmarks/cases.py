@@ -128,6 +128,11 @@ WANTED: dict[str, tuple[Want, ...]] = {
     "trace/01": (Want("traced", False, "rank 34 of 300.*10 process groups, of gloo.*No kernel "
                       "ran.*all_reduce 10"),),
     "trace/03": (Want("traced", False, "of rank 1; it does not say how many ranks there are"),),
+    "trace/05": (Want("execution_trace", False, r"PyTorch, version 1\.0\.1.*38 nodes.*No node of "
+                      "it communicates"),),
+    "trace/07": (Want("execution_trace", False, "7 nodes: compute 4, collective 3.*broadcast 3"),
+                 Want("incomplete", True, "3, 429, 434")),
+    "trace/09": (Want("execution_trace", False, "20 nodes"),),
     "gloo/07": (Want("loopback", True, "127.0.0.1, its own loopback address"),),
     "gloo/19": (Want("timed_out", True, "waited 1800000 ms"),),
     "gloo/17": (Want("peer_lost", True, "closed from the other side"),),

@@ -24,6 +24,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                               rb"(?:[Dd]ispatch|[Cc]ombine)[^\n]*bandwidth[^\n]*GB/s", re.M)),
 )  # fmt: skip
 _XML: Final = re.compile(rb"<(system|cpu|pci|gpu|nic|graphs|graph|algo)\b")
+_CHAKRA: Final = re.compile(rb"[\x80-\xff]*[\x03-\x7f]\x0a[\x03-\x08\x0b\x0c\x0e-\x1f]\d+\.\d+\.\d")
+"""A length, and a message that begins with a version."""
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 XML_KINDS: Final = {b"graphs": "nccl_graph", b"graph": "nccl_graph", b"algo": "msccl"}
 
@@ -42,6 +44,8 @@ def kinds_of(given: Given) -> tuple[str, ...]:
         head[:1] in b"(]}" and b"entries" in head and b"\n" not in start[:1]
     ):
         return ("flight",)
+    if _CHAKRA.match(head):
+        return ("execution_trace",)
     if start[:1] in (b"{", b"["):
         kind = _json(head)
         if kind or start[:1] == b"{":
@@ -73,6 +77,6 @@ def _json(head: bytes) -> str:
         return "schedule"
     if b'"threadblocks"' in head:
         return "mscclpp"
-    if b'"nodes"' in head and b'"schema"' in head:
+    if b'"workload_graph"' in head or (b'"nodes"' in head and b'"schema"' in head):
         return "execution_trace"
     return ""

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ..errors import RoundelayError
+from ..formats.chakra import read_chakra
 from ..formats.fabric import Fabric
 from ..formats.flight import Dump, read_flight
 from ..formats.ibnet import read_ibnetdiscover
@@ -39,7 +40,7 @@ from .machines import machine_findings
 from .measured import measured_findings
 from .orders import dump_findings, trace_findings
 from .recognise import kinds_of
-from .times import time_findings
+from .times import graph_time_findings, time_findings
 from .watched import watched_findings
 
 AREAS: Final = ("hang", "machine", "speed", "time")
@@ -49,7 +50,6 @@ NOT_READ: Final = MappingProxyType(
         "msccl": message("an MSCCL algorithm"),
         "mscclpp": message("an MSCCL++ plan"),
         "schedule": message("a schedule file, which verify, cost and show take"),
-        "execution_trace": message("an execution trace"),
     }
 )
 """What is recognised, and what it is."""
@@ -231,6 +231,12 @@ def _trace(found: Diagnosis, given: Given, model: Model) -> None:
     found.traces.append(trace)
 
 
+def _execution(found: Diagnosis, given: Given, model: Model) -> None:
+    graph = read_chakra(given.whole())
+    found.findings += graph_time_findings(given.name, graph)
+    found.notes += [(given.name, note) for note in graph.notes]
+
+
 def _speed(found: Diagnosis, given: Given, model: Model) -> None:
     data = given.whole()
     cluster = model.cluster or _measured_on(found, given.name, data, model.machine)
@@ -289,6 +295,7 @@ TAKE: Final = MappingProxyType(
         "nccl_log": _log, "watchdog": _watchdog, "flight": _flight, "nccl_tests": _speed,
         "facts": _speed, "topology_conf": _fabric(read_topology_conf),
         "ibnetdiscover": _fabric(read_ibnetdiscover), "trace": _trace,
+        "execution_trace": _execution,
     }
 )  # fmt: skip
 """What is done with each kind."""

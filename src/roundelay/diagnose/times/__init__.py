@@ -1,5 +1,6 @@
 """What traces say of time: where it goes on each rank, who is late, and what that costs."""
 
 from .findings import time_findings
+from .graphs import graph_time_findings
 
-__all__ = ["time_findings"]
+__all__ = ["graph_time_findings", "time_findings"]
