@@ -15,6 +15,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("topology_conf", re.compile(rb"^\s*(?:SwitchName|BlockName|RingName)\s*=", re.M | re.I)),
     ("ibnetdiscover", re.compile(rb'^(?:Switch|Ca|Hca|Rt)\s+\d+\s+"', re.M)),
     ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b")),
+    ("ras", re.compile(rb"# +in group +per comm|#\d+-\d+ \([0-9a-f]+\) (?:MISMATCH|INCOMPLETE)|"
+                       rb"unreachable via the RAS network")),
     ("watchdog", re.compile(rb"WorkNCCL\(|detected by watchdog|CollectiveFingerPrint\(|NCCLRAS|"
                             rb"gloo/transport|connectFullMesh|Timed out waiting \d+|"
                             rb"next_op=\w+.*missing_ranks")),
@@ -69,6 +71,10 @@ def _later(given: Given, head: bytes) -> tuple[str, ...]:
 
 
 def _json(head: bytes) -> str:
+    if re.search(rb'"(?:coll_perf|p2p_perf|dump_stats)"', head):
+        return "inspector"
+    if b'"communicators"' in head and re.search(rb'"(?:missing_ranks|collective_counts)"', head):
+        return "ras"
     if b'"traceEvents"' in head or b'"deviceProperties"' in head:
         return "trace"
     if b'"entries"' in head and re.search(rb'"(?:pg_config|process_group|profiling_name)"', head):

@@ -12,6 +12,7 @@ from ..formats.chakra import read_chakra
 from ..formats.fabric import Fabric
 from ..formats.flight import Dump, read_flight
 from ..formats.ibnet import read_ibnetdiscover
+from ..formats.inspector import Inspection, read_inspector_lines
 from ..formats.kineto import Trace, read_kineto
 from ..formats.machine import Machine
 from ..formats.nccl_graph import read_nccl_graph
@@ -20,6 +21,7 @@ from ..formats.nccl_tests import read_nccl_tests
 from ..formats.nccl_topology import read_nccl_topology
 from ..formats.note import Note
 from ..formats.plain import text_of
+from ..formats.ras import Ras, read_ras
 from ..formats.rocm_topo import read_rocm_topo
 from ..formats.slurm import read_topology_conf
 from ..formats.topo_matrix import read_topo_matrix
@@ -39,8 +41,9 @@ from .logs import log_findings
 from .machines import machine_findings
 from .measured import measured_findings
 from .orders import dump_findings, trace_findings
+from .ras import ras_findings
 from .recognise import kinds_of
-from .times import graph_time_findings, time_findings
+from .times import graph_time_findings, inspected_findings, time_findings
 from .watched import watched_findings
 
 AREAS: Final = ("hang", "machine", "speed", "time")
@@ -74,6 +77,8 @@ class Diagnosis:
     hosts: set[str] = field(default_factory=set)
     dumps: list[Dump] = field(default_factory=list)
     traces: list[Trace] = field(default_factory=list)
+    reports: list[tuple[str, Ras]] = field(default_factory=list)
+    inspected: list[tuple[str, Inspection]] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -140,7 +145,8 @@ def diagnose(
             found.notes.append((given.name, Note(0, what)))
     found.findings[:0] = [
         *call_findings(found.dumps), *dump_findings(found.dumps), *time_findings(found.traces),
-        *trace_findings(found.traces),
+        *trace_findings(found.traces), *ras_findings(found.reports),
+        *inspected_findings(found.inspected),
     ]  # fmt: skip
     found.sort()
     return found
@@ -237,6 +243,21 @@ def _execution(found: Diagnosis, given: Given, model: Model) -> None:
     found.notes += [(given.name, note) for note in graph.notes]
 
 
+def _ras(found: Diagnosis, given: Given, model: Model) -> None:
+    reports, notes = read_ras(given.whole())
+    found.reports += [(given.name, report) for report in reports]
+    found.reports.sort(key=lambda pair: pair[1].time)
+    found.hosts |= {host for report in reports for host in report.hosts}
+    found.notes += [(given.name, note) for note in notes]
+
+
+def _inspector(found: Diagnosis, given: Given, model: Model) -> None:
+    inspection = read_inspector_lines(given.lines())
+    found.hosts |= {call.host for call in inspection.calls} - {""}
+    found.notes += [(given.name, note) for note in inspection.notes]
+    found.inspected.append((given.name, inspection))
+
+
 def _speed(found: Diagnosis, given: Given, model: Model) -> None:
     data = given.whole()
     cluster = model.cluster or _measured_on(found, given.name, data, model.machine)
@@ -295,7 +316,7 @@ TAKE: Final = MappingProxyType(
         "nccl_log": _log, "watchdog": _watchdog, "flight": _flight, "nccl_tests": _speed,
         "facts": _speed, "topology_conf": _fabric(read_topology_conf),
         "ibnetdiscover": _fabric(read_ibnetdiscover), "trace": _trace,
-        "execution_trace": _execution,
+        "execution_trace": _execution, "ras": _ras, "inspector": _inspector,
     }
 )  # fmt: skip
 """What is done with each kind."""

@@ -2,5 +2,6 @@
 
 from .findings import time_findings
 from .graphs import graph_time_findings
+from .inspected import inspected_findings
 
-__all__ = ["graph_time_findings", "time_findings"]
+__all__ = ["graph_time_findings", "inspected_findings", "time_findings"]
