@@ -60,7 +60,9 @@ def kinds(findings):
     [("topology.xml", ("nccl_topology",)), ("graph.xml", ("nccl_graph",)),
      ("topo_m.txt", ("topo_matrix",)), ("showtopo.txt", ("rocm_topo",)),
      ("nccl.log", ("nccl_log", "nccl_tests")), ("watchdog.log", ("watchdog",)),
-     ("flight1", ("flight",)), ("flight2.json", ("flight",))],
+     ("flight1", ("flight",)), ("flight2.json", ("flight",)), ("trace.json", ("trace",)),
+     ("graph.et", ("execution_trace",)), ("ras.txt", ("ras",)),
+     ("inspector.jsonl", ("inspector",)), ("ibnetdiscover_p.txt", ("ibnet_ports",))],
 )  # fmt: skip
 def test_files_are_told_by_what_stands_in_them(name, kind, tmp_path):
     data = (FILES / name).read_bytes()

@@ -14,11 +14,14 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("rocm_topo", re.compile(rb"between two GPUs")),
     ("topology_conf", re.compile(rb"^\s*(?:SwitchName|BlockName|RingName)\s*=", re.M | re.I)),
     ("ibnetdiscover", re.compile(rb'^(?:Switch|Ca|Hca|Rt)\s+\d+\s+"', re.M)),
+    ("ibnet_ports", re.compile(rb"^ *(?:CA|SW|RT) +\d+ +\d+ +0x[0-9a-fA-F]+ +\d+x +\w+", re.M)),
+    ("nodelists", re.compile(rb"SLURM_(?:JOB_|STEP_)?NODELIST\s*=\s*[\"']?[\w.-]*\[?")),
     ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b")),
     ("ras", re.compile(rb"# +in group +per comm|#\d+-\d+ \([0-9a-f]+\) (?:MISMATCH|INCOMPLETE)|"
                        rb"unreachable via the RAS network")),
     ("watchdog", re.compile(rb"WorkNCCL\(|detected by watchdog|CollectiveFingerPrint\(|NCCLRAS|"
-                            rb"gloo/transport|connectFullMesh|Timed out waiting \d+|"
+                            rb"gloo/transport|ProcessGroup\w+ does not support|"
+                            rb"Invalid scalar type|connectFullMesh|Timed out waiting \d+|"
                             rb"next_op=\w+.*missing_ranks")),
     ("nccl_tests", re.compile(rb"\bbusbw\b|# nThread|Avg bus bandwidth|Test (?:CUDA|NCCL) failure|"
                               rb"^[^\n]*\b\d+ +\d+ +(?:u?int\d+|half|float|double|bfloat16) +"

@@ -12,6 +12,7 @@ from ..formats.chakra import read_chakra
 from ..formats.fabric import Fabric
 from ..formats.flight import Dump, read_flight
 from ..formats.ibnet import read_ibnetdiscover
+from ..formats.ibnet_ports import read_ibnetdiscover_ports
 from ..formats.inspector import Inspection, read_inspector_lines
 from ..formats.kineto import Trace, read_kineto
 from ..formats.machine import Machine
@@ -19,6 +20,7 @@ from ..formats.nccl_graph import read_nccl_graph
 from ..formats.nccl_log import read_nccl_lines
 from ..formats.nccl_tests import read_nccl_tests
 from ..formats.nccl_topology import read_nccl_topology
+from ..formats.nodelists import read_nodelists
 from ..formats.note import Note
 from ..formats.plain import text_of
 from ..formats.ras import Ras, read_ras
@@ -41,6 +43,7 @@ from .logs import log_findings
 from .machines import machine_findings
 from .measured import measured_findings
 from .orders import dump_findings, trace_findings
+from .placed import order_findings
 from .ras import ras_findings
 from .recognise import kinds_of
 from .times import graph_time_findings, inspected_findings, time_findings
@@ -204,6 +207,12 @@ def _fabric(read: Callable[[bytes], Fabric]) -> Callable[[Diagnosis, Given, Mode
     return take
 
 
+def _nodes(found: Diagnosis, given: Given, model: Model) -> None:
+    lists = read_nodelists(given.whole())
+    found.hosts |= {name for one in lists for name in one.names}
+    found.findings += order_findings(given.name, lists)
+
+
 def _log(found: Diagnosis, given: Given, model: Model) -> None:
     log = read_nccl_lines(given.lines())
     found.hosts |= {thread.host for thread in log.threads.values()} - {""}
@@ -317,6 +326,7 @@ TAKE: Final = MappingProxyType(
         "facts": _speed, "topology_conf": _fabric(read_topology_conf),
         "ibnetdiscover": _fabric(read_ibnetdiscover), "trace": _trace,
         "execution_trace": _execution, "ras": _ras, "inspector": _inspector,
+        "ibnet_ports": _fabric(read_ibnetdiscover_ports), "nodelists": _nodes,
     }
 )  # fmt: skip
 """What is done with each kind."""
