@@ -38,7 +38,7 @@ FILES = 10000
     "what stands in it; a folder stands for the files in it, and - for standard input. The exit "
     "status is 1 if something is off.",
 )
-@click.argument("files", metavar="FILES...", nargs=-1)
+@click.argument("files", metavar="[FILES]...", nargs=-1)
 @click.option(
     "--program",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

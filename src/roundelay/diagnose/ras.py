@@ -16,6 +16,8 @@ def ras_findings(reports: Sequence[tuple[str, Ras]]) -> list[Finding]:
     """Of reports of one job, each with its file, in the order of time."""
     if not reports:
         return []
+    # What has the same time is the same report, given twice.
+    reports = list({r.time or str(i): (file, r) for i, (file, r) in enumerate(reports)}.values())
     file, last = reports[-1]
     found = [f for f in (_lost(file, last), _missing(file, last)) if f is not None]
     for comm in last.comms.values():
