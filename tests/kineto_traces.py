@@ -16,10 +16,12 @@ def gemm(begin, end, **args):
     return kernel("void gemm<128>(Params)", begin, end, **args)
 
 
-def nccl(begin, end, seq=1, ranks=(0, 1), name="allreduce", group="0", nelems=1 << 20, **more):
+def nccl(
+    begin, end, seq=1, ranks=(0, 1), name="allreduce", group="0", nelems=1 << 20, stream=20, **more
+):
     """A collective's kernel, with the fields of torch 2.13."""
     return kernel(
-        "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)", begin, end, 20,
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)", begin, end, stream,
         **{"Collective name": name, "In msg nelems": nelems, "Out msg nelems": nelems,
            "Group size": len(ranks), "dtype": "Float", "Process Group Name": group, "Seq": seq,
            "Process Group Ranks": str(list(ranks))} | more,

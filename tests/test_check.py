@@ -330,6 +330,28 @@ def test_what_no_rule_explains_is_compared_with_the_line():
     assert (kinds(fine), fine.ok) == (["share_of_line"], True)
 
 
+def test_an_interface_that_was_named():
+    known = {"before_ms": 900, "after_ms": 30, "change": {"NCCL_SOCKET_IFNAME": "eth0"}}
+    found = only(facts(**known), "other_interface")
+    assert found.figures["times"] == 30
+    assert "NCCL_SOCKET_IFNAME=eth0" in str(found.reason)
+    assert facts(**known | {"after_ms": 800}).findings == ()
+    assert facts(**known | {"change": {"NCCL_DEBUG": "INFO"}}).findings == ()
+
+
+def test_sizes_that_32_bits_cannot_count():
+    found = only(facts(tensor_bytes=2**31, error="does not fit int32"), "count_of_32_bits")
+    assert found.figures["pieces"] == 2
+    assert facts(tensor_bytes=2**31 - 1, error="does not fit int32").findings == ()
+    assert facts(tensor_bytes=2**31, error="out of memory").findings == ()
+
+
+def test_one_connection_over_a_bond():
+    assert only(facts(nics=4, bonded=True), "bond_of_one_connection").figures["share"] == 0.25
+    assert facts(nics=4, bonded=False).findings == ()
+    assert facts(nics=4, bonded=True, connections=8).findings == ()
+
+
 def test_names_that_are_not_understood_are_named():
     report = facts(gpu="H100", favourite_colour=3, flags=[1], nodes=4, busbw_GBps=350)
     assert [str(note.what).split(": ")[1] for note in report.notes] == ["favourite_colour", "flags"]

@@ -20,7 +20,7 @@ from roundelay.diagnose.given import Given
 from roundelay.diagnose.logs import log_findings
 from roundelay.diagnose.machines import machine_findings
 from roundelay.diagnose.recognise import kinds_of
-from roundelay.diagnose.together import diagnose
+from roundelay.diagnose.together import AREAS, diagnose
 from roundelay.diagnose.watched import watched_findings
 from roundelay.formats.flight import read_flight
 from roundelay.formats.nccl_log import read_nccl_log
@@ -60,7 +60,9 @@ def kinds(findings):
     [("topology.xml", ("nccl_topology",)), ("graph.xml", ("nccl_graph",)),
      ("topo_m.txt", ("topo_matrix",)), ("showtopo.txt", ("rocm_topo",)),
      ("nccl.log", ("nccl_log", "nccl_tests")), ("watchdog.log", ("watchdog",)),
-     ("flight1", ("flight",)), ("flight2.json", ("flight",))],
+     ("flight1", ("flight",)), ("flight2.json", ("flight",)), ("trace.json", ("trace",)),
+     ("graph.et", ("execution_trace",)), ("ras.txt", ("ras",)),
+     ("inspector.jsonl", ("inspector",)), ("ibnetdiscover_p.txt", ("ibnet_ports",))],
 )  # fmt: skip
 def test_files_are_told_by_what_stands_in_them(name, kind, tmp_path):
     data = (FILES / name).read_bytes()
@@ -196,7 +198,7 @@ def test_a_ring_buffer_that_has_forgotten_the_beginning():
 def test_a_mixture_in_the_order_of_what_matters():
     names = ("topology.xml", "watchdog.log", "flight1", "flight2.json", "nccl.log")
     found = look(*[Given(name, FILES / name) for name in names], given("t", TABLE))
-    order = [(not f.fault, ["hang", "machine", "speed"].index(f.area)) for f in found.findings]
+    order = [(not f.fault, AREAS.index(f.area)) for f in found.findings]
     assert order == sorted(order)
     assert found.findings[0].area == "hang"
     assert not found.ok
@@ -224,7 +226,7 @@ def test_a_table_is_judged_by_the_cards_that_it_names():
 
 def test_every_sentence_has_its_translation():
     tell = translator("zh")
-    for file in Path(package.__file__).parent.glob("*.py"):
+    for file in Path(package.__file__).parent.rglob("*.py"):
         tree = ast.parse(file.read_text("utf-8"))
         docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):

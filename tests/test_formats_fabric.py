@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 
 from roundelay import RoundelayError
 from roundelay.diagnose.fabrics import fabric_findings
+from roundelay.diagnose.given import Given
+from roundelay.diagnose.placed import order_findings
+from roundelay.diagnose.recognise import kinds_of
 from roundelay.formats.hostlist import hosts
 from roundelay.formats.ibnet import read_ibnetdiscover
+from roundelay.formats.ibnet_ports import read_ibnetdiscover_ports
+from roundelay.formats.nodelists import read_nodelists
 from roundelay.formats.slurm import read_topology_conf
 
 FILES = Path(__file__).parent / "files"
@@ -72,3 +77,42 @@ def test_a_network():
     assert kinds["fabric"].figures["worst"] == 2.0
     with pytest.raises(RoundelayError, match="no node; expected the output of ibnetdiscover"):
         read_ibnetdiscover(b"hello\n")
+
+
+PORTS = (FILES / "ibnetdiscover_p.txt").read_bytes()
+
+
+def test_a_network_by_its_ports():
+    fabric = read_ibnetdiscover_ports(PORTS)
+    leaf = "0xa000000000000002"
+    assert fabric.hosts[leaf] == ("w20 mlx5_3", "w21 mlx5_3")
+    assert [cable.rate for cable in fabric.host_cables] == [50.0, 25.0]
+    assert (fabric.levels, len(fabric.cables)) == ((1, 1), 1)
+    assert len(fabric.left_out) == 1
+    assert fabric.switches["0xa000000000000004"] == "spine1"
+    assert [str(note.what)[-3:] for note in fabric.notes] == [": 7", ": 1"]
+    (finding,) = fabric_findings("f", fabric)
+    assert finding.evidence[0].text == "leaf1"
+    assert kinds_of(Given("x", data=PORTS)) == ("ibnet_ports",)
+    with pytest.raises(RoundelayError, match="no port; expected the output of ibnetdiscover -p"):
+        read_ibnetdiscover_ports(b"hello\n")
+
+
+def said(*lines):
+    text = "\n".join(f"SLURM_JOB_NODELIST={line}" for line in lines).encode()
+    assert kinds_of(Given("x", data=text)) == ("nodelists",)
+    (finding,) = order_findings("f", read_nodelists(text))
+    return finding
+
+
+def test_orders_of_nodes():
+    found = said("n[1-4]", "n[2,1,3-4]")
+    assert (found.kind, found.figures["moved"], found.figures["by_name"]) == ("node_order", 2, "1")
+    assert "number 0, which is n1 in one and n2 in the other" in str(found.reason)
+    assert said("n[2,1,3]", "n[3,2,1]").figures["by_name"] == "-"
+    assert said("n[1-3]", "n[1-2,7]").figures["gone"] == "n3"
+    assert "in the order of names: n9, n10" in str(said("n[9-11]").reason)
+    assert "in the order of names: n9, n10" in str(said("n[9-11]", "n[9-11]").reason)
+    assert "not in the order of names: n11, n9" in str(said("n[11,9]").reason)
+    with pytest.raises(RoundelayError, match="no list of nodes"):
+        read_nodelists(b"NODES=3")

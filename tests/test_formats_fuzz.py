@@ -10,12 +10,18 @@ from roundelay import RoundelayError
 from roundelay.clusters import cluster
 from roundelay.diagnose.given import Given
 from roundelay.diagnose.together import diagnose
+from roundelay.formats.chakra import read_chakra
 from roundelay.formats.flight import read_flight
 from roundelay.formats.ibnet import read_ibnetdiscover
+from roundelay.formats.ibnet_ports import read_ibnetdiscover_ports
+from roundelay.formats.inspector import read_inspector
+from roundelay.formats.kineto import read_kineto
 from roundelay.formats.nccl_graph import read_nccl_graph
 from roundelay.formats.nccl_log import read_nccl_log
 from roundelay.formats.nccl_topology import read_nccl_topology
+from roundelay.formats.nodelists import read_nodelists
 from roundelay.formats.pickled import read_pickle
+from roundelay.formats.ras import read_ras
 from roundelay.formats.rocm_topo import read_rocm_topo
 from roundelay.formats.slurm import read_topology_conf
 from roundelay.formats.topo_matrix import read_topo_matrix
@@ -37,7 +43,9 @@ def any_file(data):
 
 READERS = [read_nccl_topology, read_nccl_graph, read_topo_matrix, read_rocm_topo, read_nccl_log,
            read_flight, read_pickle, read_watchdog,
-           read_topology_conf, read_ibnetdiscover, read_tuner, any_file]  # fmt: skip
+           read_topology_conf, read_ibnetdiscover, read_tuner, read_kineto,
+           read_chakra, read_ras, read_inspector, read_ibnetdiscover_ports, read_nodelists,
+           any_file]  # fmt: skip
 WORDS = [b"<", b">", b"\n", b"\x00", b"\xff", b"-1", b"9" * 40, b"1e999", b"nan", b'"', b"{", b"[",
          b"GPU0", b"NCCL INFO ", b"X", b"SYS", b"NV18", b"r\xff\xff\xff\x7f", b"\x80\x02",
          b" " * 99]  # fmt: skip

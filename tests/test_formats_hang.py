@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from roundelay import RoundelayError
+from roundelay.diagnose.watched import watched_findings
 from roundelay.formats.flight import read_flight
 from roundelay.formats.pickled import read_pickle
 from roundelay.formats.watchdog import read_watchdog
@@ -145,6 +146,26 @@ def test_messages():
     assert len(found.gloo) == 1
     with pytest.raises(RoundelayError, match="no message of a watchdog"):
         read_watchdog(b"all is well\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "words"),
+    [("[gloo/transport/tcp/pair.cc:1] listen: Address already in use", "no_ports_left", "n - 1"),
+     ("RuntimeError: ProcessGroupGloo does not support scatter_v", "no_such_call", "no scatter_v"),
+     ("gloo: Invalid scalar type", "no_such_type", "bfloat16"),
+     ("[gloo/transport/tcp/pair.cc:1] timed out: remote=[127.0.1.1]:9", "loopback", "127.0.1.1"),
+     ("[gloo/x.cc:1] Timed out waiting 30ms for recv", "timed_out", "30 ms"),
+     ("[gloo/x.cc:1] Connection closed by peer [192.0.2.1]:7", "peer_lost", "192.0.2.1:7")],
+)  # fmt: skip
+def test_what_gloo_says(line, kind, words):
+    found = watched_findings("f", read_watchdog(f"INFO using gloo\n{line}\n".encode()))
+    assert [finding.kind for finding in found] == [kind]
+    assert words in str(found[0].reason)
+    assert found[0].evidence[0].line == 2
+
+
+def test_a_word_of_gloo_is_no_error():
+    assert watched_findings("f", read_watchdog(b"INFO using backend gloo\n")) == []
 
 
 if DATA := os.environ.get("ROUNDELAY_DATA"):

@@ -131,7 +131,7 @@ class Stragglers:
 
 
 def report(group: str, begun: Column, ended: Column, waits: Column,
-           error: npt.ArrayLike = 0) -> Stragglers:  # fmt: skip
+           error: npt.ArrayLike = 0, fewest: int = FEWEST) -> Stragglers:  # fmt: skip
     """Who is late, by when calls began and ended.
 
     Args:
@@ -140,12 +140,13 @@ def report(group: str, begun: Column, ended: Column, waits: Column,
         ended: [rank, call], too.
         waits: [rank, peer, 2], number and ns of the long waits of a rank for a peer.
         error: [rank], ns by which the rank's times may be wrong.
+        fewest: calls from which somebody may stand out.
     """
     ranks, calls = begun.shape
     errors = np.broadcast_to(np.asarray(error, np.int64), (ranks,))
     inside = (ended - begun).sum(axis=1)
     last, behind, waited = _late(begun, ended, errors)
-    chance = _chance(int((last >= 0).sum()), ranks) if calls >= FEWEST else inf
+    chance = _chance(int((last >= 0).sum()), ranks) if calls >= fewest else inf
     found = [_lateness(r, last == r, behind, waited, chance, SHARE * (inside.sum() - inside[r]))
              for r in range(ranks)]  # fmt: skip
     found.sort(key=lambda late: (-late.waited_seconds, -late.last, late.rank))

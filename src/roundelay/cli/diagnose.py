@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import click
 from ..clusters import cluster
 from ..diagnose.anonymous import Anonymous
 from ..diagnose.given import Given
+from ..diagnose.orders import program_findings
 from ..diagnose.report import html, markdown
 from ..diagnose.together import diagnose
 from ..errors import RoundelayError
@@ -20,7 +22,7 @@ from ..simulate.nccl import predict
 from ..topology import Cluster
 from .base import Command, language, say
 from .output import emit
-from .targets import cluster_option
+from .targets import cluster_option, only_one, ranks_option
 
 FILES = 10000
 """Files that a folder may hold."""
@@ -28,14 +30,23 @@ FILES = 10000
 
 @click.command(
     cls=Command,
-    short_help="say what logs, dumps, topologies and tables show, and what to try",
+    short_help="say what logs, dumps, traces, topologies and tables show, and what to try",
     help="Read FILES, any mixture of topologies (NCCL's XML, nvidia-smi topo -m, rocm-smi "
-    "--showtopo), logs of NCCL, flight recorder dumps, messages of watchdogs, the output of "
-    "nccl-tests and facts in JSON, and say what is wrong and what to try, the gravest first. What "
-    "a file is, is told by what stands in it; a folder stands for the files in it, and - for "
-    "standard input. The exit status is 1 if something is off.",
+    "--showtopo), logs of NCCL, flight recorder dumps, messages of watchdogs, profilers' and "
+    "execution traces, what NCCL's Inspector and RAS write, the output of nccl-tests and facts in "
+    "JSON, and say what is wrong and what to try, the gravest first. What a file is, is told by "
+    "what stands in it; a folder stands for the files in it, and - for standard input. The exit "
+    "status is 1 if something is off.",
 )
-@click.argument("files", metavar="FILES...", nargs=-1, required=True)
+@click.argument("files", metavar="[FILES]...", nargs=-1)
+@click.option(
+    "--program",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE.py",
+    help="a program that calls roundelay.init(): it is run on all "
+    "ranks at once without data, and it is said whether its calls can deadlock",
+)
+@ranks_option(None, "ranks of the program, such as 4")
 @cluster_option(
     "where tables were measured: a name with a number of nodes, such as dgx-h100:2, or a cluster "
     "file"
@@ -44,13 +55,24 @@ FILES = 10000
               help="write a report as well: FILE.md or FILE.html")  # fmt: skip
 @click.option("--anonymise", is_flag=True, help="replace names of hosts, addresses and users")
 def command(
-    files: Sequence[str], where: Cluster | None, save: Path | None, anonymise: bool,
-    as_json: str | None,
+    files: Sequence[str], program: Path | None, ranks: Sequence[int] | None,
+    where: Cluster | None, save: Path | None, anonymise: bool, as_json: str | None,
 ) -> int:  # fmt: skip
     """Read, judge, tell."""
+    if not files and program is None:
+        raise click.UsageError("no FILES and no --program; give at least one of them")
+    if ranks and program is None:
+        raise click.UsageError("-n is the number of ranks of a --program, and there is none")
     if save and save.suffix not in (".md", ".html"):
         raise click.UsageError(f"{save}: expected a name that ends in .md or .html")
     found = diagnose(list(_given(files)), where, predict, cluster)
+    if program is not None:
+        from ..diagnose.record import record_script  # which needs the native core
+
+        with redirect_stdout(sys.stderr):
+            recording = record_script(program, only_one(ranks))
+        found.findings += program_findings(recording.programs, str(program))
+        found.sort()
     tell = translator(language())
     value = found.as_json(tell)
     if anonymise:

@@ -34,6 +34,8 @@ _COUNTS: Final = MappingProxyType(
     }
 )  # fmt: skip
 """Fields of `Facts` that are whole numbers, by the names that give them."""
+_MEASURES: Final = MappingProxyType({"ms": 1e-3, "us": 1e-6, "seconds": 1.0, "bytes": 1.0})
+"""Last words of names of times and sizes, in seconds and bytes."""
 _RATES: Final[tuple[tuple[frozenset[str], str], ...]] = tuple(
     (frozenset(words.split()), name)
     for words, name in (
@@ -85,6 +87,8 @@ class Facts:
         max_bytes: the largest size that was measured.
         table_ranks: ranks that each printed table names.
         by_version, by_nodes, by_pair: busbw by a library's version, number of hosts, pair of hosts.
+        times, sizes: seconds and bytes, by name.
+        flags, settings: what is so or not, and what was set, by name.
         texts: sentences by name.
         evidence: where each was read.
         unknown: names that are not understood.
@@ -127,6 +131,10 @@ class Facts:
     by_version: dict[str, float] = field(default_factory=dict)
     by_nodes: dict[int, float] = field(default_factory=dict)
     by_pair: dict[tuple[str, str], float] = field(default_factory=dict)
+    times: dict[str, float] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    flags: dict[str, bool] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     evidence: dict[str, tuple[Evidence, ...]] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
@@ -173,9 +181,14 @@ class _Reader:
         field_name: str | None
         if isinstance(value, Mapping):
             field_name = self._series(name, value, unit)
+        elif isinstance(value, bool):
+            self.facts.flags[plain] = value
+            field_name = "flags"
         elif plain in _COUNTS:
             field_name = self._set(_COUNTS[plain], _count(self.facts.file, name, value))
-        elif isinstance(value, int | float) and not isinstance(value, bool):
+        elif isinstance(value, int | float) and words[-1] in _MEASURES:
+            field_name = self._measure(name, words, value)
+        elif isinstance(value, int | float):
             sizes = filter(None, map(_size, parts))
             rate = _positive(self.facts.file, name, value) * unit
             field_name = self._rate(words, rate, next(sizes, None))
@@ -221,6 +234,16 @@ class _Reader:
             facts.duplex = True if "duplex" in has else facts.duplex
         return self._set(name, rate) if name else None
 
+    def _measure(self, name: str, words: list[str], value: float) -> str:
+        """A time or a size."""
+        known = _positive(self.facts.file, name, value, 2.0**62, "a number")
+        plain, unit = "_".join(words[:-1]), _MEASURES[words[-1]]
+        if words[-1] == "bytes":
+            self.facts.sizes[plain] = int(known)
+            return "sizes"
+        self.facts.times[plain] = known * unit
+        return "times"
+
     def _ranks_in(self, words: list[str]) -> None:
         """`8gpu` in a name."""
         for word in words:
@@ -259,6 +282,9 @@ class _Reader:
                 labels = [label(m) for m in matches if m is not None]
                 getattr(facts, into).update(zip(labels, rates, strict=True))
                 return into
+        if values and all(isinstance(value, str) for value in values.values()):
+            facts.settings.update(values)
+            return "settings"
         return None
 
 
@@ -275,10 +301,10 @@ def _count(file: str, name: str, value: Any) -> int:
     raise RoundelayError(f"{file}: {name} = {value!r}; expected a whole number, 1 or more")
 
 
-def _positive(file: str, name: str, value: Any) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9:
+def _positive(file: str, name: str, value: Any, most: float = 1e9, what: str = "a rate") -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < most:
         return float(value)
-    raise RoundelayError(f"{file}: {name} = {value!r}; expected a rate, 0 or more")
+    raise RoundelayError(f"{file}: {name} = {value!r}; expected {what}, 0 or more")
 
 
 def _rate_of(file: str, name: str, text: str) -> float:

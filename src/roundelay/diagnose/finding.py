@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from ..i18n import Message, Translate, message
 from ..units import format_size
 
-Area: TypeAlias = Literal["hang", "machine", "speed"]
+Area: TypeAlias = Literal["hang", "machine", "speed", "time"]
 Figures = dict[str, float | int | str]
 
 

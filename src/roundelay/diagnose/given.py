@@ -30,10 +30,14 @@ class Given:
 
     def _open(self) -> tuple[BinaryIO, bool]:
         """The file, unpacked as it is read, and whether it is packed."""
-        file = self.path.open("rb") if self.path else BytesIO(self.data)
+        file = self.stream()
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
         return (cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file), packed
+
+    def stream(self) -> BinaryIO:
+        """The file as it is, to be read piece by piece and closed."""
+        return self.path.open("rb") if self.path else BytesIO(self.data)
 
     def head(self) -> bytes:
         """The first bytes, unpacked.

@@ -14,9 +14,14 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("rocm_topo", re.compile(rb"between two GPUs")),
     ("topology_conf", re.compile(rb"^\s*(?:SwitchName|BlockName|RingName)\s*=", re.M | re.I)),
     ("ibnetdiscover", re.compile(rb'^(?:Switch|Ca|Hca|Rt)\s+\d+\s+"', re.M)),
+    ("ibnet_ports", re.compile(rb"^ *(?:CA|SW|RT) +\d+ +\d+ +0x[0-9a-fA-F]+ +\d+x +\w+", re.M)),
+    ("nodelists", re.compile(rb"SLURM_(?:JOB_|STEP_)?NODELIST\s*=\s*[\"']?[\w.-]*\[?")),
     ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b")),
+    ("ras", re.compile(rb"# +in group +per comm|#\d+-\d+ \([0-9a-f]+\) (?:MISMATCH|INCOMPLETE)|"
+                       rb"unreachable via the RAS network")),
     ("watchdog", re.compile(rb"WorkNCCL\(|detected by watchdog|CollectiveFingerPrint\(|NCCLRAS|"
-                            rb"gloo/transport|connectFullMesh|Timed out waiting \d+|"
+                            rb"gloo/transport|ProcessGroup\w+ does not support|"
+                            rb"Invalid scalar type|connectFullMesh|Timed out waiting \d+|"
                             rb"next_op=\w+.*missing_ranks")),
     ("nccl_tests", re.compile(rb"\bbusbw\b|# nThread|Avg bus bandwidth|Test (?:CUDA|NCCL) failure|"
                               rb"^[^\n]*\b\d+ +\d+ +(?:u?int\d+|half|float|double|bfloat16) +"
@@ -24,6 +29,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                               rb"(?:[Dd]ispatch|[Cc]ombine)[^\n]*bandwidth[^\n]*GB/s", re.M)),
 )  # fmt: skip
 _XML: Final = re.compile(rb"<(system|cpu|pci|gpu|nic|graphs|graph|algo)\b")
+_CHAKRA: Final = re.compile(rb"[\x80-\xff]*[\x03-\x7f]\x0a[\x03-\x08\x0b\x0c\x0e-\x1f]\d+\.\d+\.\d")
+"""A length, and a message that begins with a version."""
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 XML_KINDS: Final = {b"graphs": "nccl_graph", b"graph": "nccl_graph", b"algo": "msccl"}
 
@@ -42,6 +49,8 @@ def kinds_of(given: Given) -> tuple[str, ...]:
         head[:1] in b"(]}" and b"entries" in head and b"\n" not in start[:1]
     ):
         return ("flight",)
+    if _CHAKRA.match(head):
+        return ("execution_trace",)
     if start[:1] in (b"{", b"["):
         kind = _json(head)
         if kind or start[:1] == b"{":
@@ -65,6 +74,10 @@ def _later(given: Given, head: bytes) -> tuple[str, ...]:
 
 
 def _json(head: bytes) -> str:
+    if re.search(rb'"(?:coll_perf|p2p_perf|dump_stats)"', head):
+        return "inspector"
+    if b'"communicators"' in head and re.search(rb'"(?:missing_ranks|collective_counts)"', head):
+        return "ras"
     if b'"traceEvents"' in head or b'"deviceProperties"' in head:
         return "trace"
     if b'"entries"' in head and re.search(rb'"(?:pg_config|process_group|profiling_name)"', head):
@@ -73,6 +86,6 @@ def _json(head: bytes) -> str:
         return "schedule"
     if b'"threadblocks"' in head:
         return "mscclpp"
-    if b'"nodes"' in head and b'"schema"' in head:
+    if b'"workload_graph"' in head or (b'"nodes"' in head and b'"schema"' in head):
         return "execution_trace"
     return ""

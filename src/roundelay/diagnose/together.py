@@ -8,16 +8,22 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ..errors import RoundelayError
+from ..formats.chakra import read_chakra
 from ..formats.fabric import Fabric
 from ..formats.flight import Dump, read_flight
 from ..formats.ibnet import read_ibnetdiscover
+from ..formats.ibnet_ports import read_ibnetdiscover_ports
+from ..formats.inspector import Inspection, read_inspector_lines
+from ..formats.kineto import Trace, read_kineto
 from ..formats.machine import Machine
 from ..formats.nccl_graph import read_nccl_graph
 from ..formats.nccl_log import read_nccl_lines
 from ..formats.nccl_tests import read_nccl_tests
 from ..formats.nccl_topology import read_nccl_topology
+from ..formats.nodelists import read_nodelists
 from ..formats.note import Note
 from ..formats.plain import text_of
+from ..formats.ras import Ras, read_ras
 from ..formats.rocm_topo import read_rocm_topo
 from ..formats.slurm import read_topology_conf
 from ..formats.topo_matrix import read_topo_matrix
@@ -36,18 +42,20 @@ from .graphs import graph_findings
 from .logs import log_findings
 from .machines import machine_findings
 from .measured import measured_findings
+from .orders import dump_findings, trace_findings
+from .placed import order_findings
+from .ras import ras_findings
 from .recognise import kinds_of
+from .times import graph_time_findings, inspected_findings, time_findings
 from .watched import watched_findings
 
-AREAS: Final = ("hang", "machine", "speed")
+AREAS: Final = ("hang", "machine", "speed", "time")
 """Where a job hangs, how fast it would be matters less."""
 NOT_READ: Final = MappingProxyType(
     {
-        "trace": message("a profiler's trace"),
         "msccl": message("an MSCCL algorithm"),
         "mscclpp": message("an MSCCL++ plan"),
         "schedule": message("a schedule file, which verify, cost and show take"),
-        "execution_trace": message("an execution trace"),
     }
 )
 """What is recognised, and what it is."""
@@ -71,11 +79,18 @@ class Diagnosis:
     machines: list[tuple[str, Machine]] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
     dumps: list[Dump] = field(default_factory=list)
+    traces: list[Trace] = field(default_factory=list)
+    reports: list[tuple[str, Ras]] = field(default_factory=list)
+    inspected: list[tuple[str, Inspection]] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
         """Whether nothing is off."""
         return not any(finding.fault for finding in self.findings)
+
+    def sort(self) -> None:
+        """What is off first, then by area; else the order stays."""
+        self.findings.sort(key=lambda f: (not f.fault, AREAS.index(f.area)))
 
     def as_json(self, translate: Translate) -> dict[str, Any]:
         """The value of `--json`."""
@@ -131,9 +146,12 @@ def diagnose(
             found.files.append((given.name, ()))
             what = message("left out: {error}", error=str(error))
             found.notes.append((given.name, Note(0, what)))
-    found.findings = [*call_findings(found.dumps), *found.findings]
-    order = [(not f.fault, AREAS.index(f.area), i) for i, f in enumerate(found.findings)]
-    found.findings = [found.findings[i] for *_, i in sorted(order)]
+    found.findings[:0] = [
+        *call_findings(found.dumps), *dump_findings(found.dumps), *time_findings(found.traces),
+        *trace_findings(found.traces), *ras_findings(found.reports),
+        *inspected_findings(found.inspected),
+    ]  # fmt: skip
+    found.sort()
     return found
 
 
@@ -189,6 +207,12 @@ def _fabric(read: Callable[[bytes], Fabric]) -> Callable[[Diagnosis, Given, Mode
     return take
 
 
+def _nodes(found: Diagnosis, given: Given, model: Model) -> None:
+    lists = read_nodelists(given.whole())
+    found.hosts |= {name for one in lists for name in one.names}
+    found.findings += order_findings(given.name, lists)
+
+
 def _log(found: Diagnosis, given: Given, model: Model) -> None:
     log = read_nccl_lines(given.lines())
     found.hosts |= {thread.host for thread in log.threads.values()} - {""}
@@ -208,6 +232,39 @@ def _flight(found: Diagnosis, given: Given, model: Model) -> None:
             what = message("no rank in the dump, and no number at the end of its name; left out")
             found.notes.append((given.name, Note(0, what)))
     found.dumps += dumps
+
+
+def _trace(found: Diagnosis, given: Given, model: Model) -> None:
+    with given.stream() as file:
+        trace = read_kineto(file, given.name)
+    if trace.rank is not None and trace.rank in {other.rank for other in found.traces}:
+        what = message("another trace of rank {rank}; who is late is told by the first of them",
+                       rank=trace.rank)  # fmt: skip
+        found.notes.append((given.name, Note(0, what)))
+    found.hosts |= {trace.host} - {""}
+    found.notes += [(given.name, Note(*note)) for note in trace.notes]
+    found.traces.append(trace)
+
+
+def _execution(found: Diagnosis, given: Given, model: Model) -> None:
+    graph = read_chakra(given.whole())
+    found.findings += graph_time_findings(given.name, graph)
+    found.notes += [(given.name, note) for note in graph.notes]
+
+
+def _ras(found: Diagnosis, given: Given, model: Model) -> None:
+    reports, notes = read_ras(given.whole())
+    found.reports += [(given.name, report) for report in reports]
+    found.reports.sort(key=lambda pair: pair[1].time)
+    found.hosts |= {host for report in reports for host in report.hosts}
+    found.notes += [(given.name, note) for note in notes]
+
+
+def _inspector(found: Diagnosis, given: Given, model: Model) -> None:
+    inspection = read_inspector_lines(given.lines())
+    found.hosts |= {call.host for call in inspection.calls} - {""}
+    found.notes += [(given.name, note) for note in inspection.notes]
+    found.inspected.append((given.name, inspection))
 
 
 def _speed(found: Diagnosis, given: Given, model: Model) -> None:
@@ -267,7 +324,9 @@ TAKE: Final = MappingProxyType(
         **{kind: _machine(read) for kind, read in READ.items()}, "nccl_graph": _graph,
         "nccl_log": _log, "watchdog": _watchdog, "flight": _flight, "nccl_tests": _speed,
         "facts": _speed, "topology_conf": _fabric(read_topology_conf),
-        "ibnetdiscover": _fabric(read_ibnetdiscover),
+        "ibnetdiscover": _fabric(read_ibnetdiscover), "trace": _trace,
+        "execution_trace": _execution, "ras": _ras, "inspector": _inspector,
+        "ibnet_ports": _fabric(read_ibnetdiscover_ports), "nodelists": _nodes,
     }
 )  # fmt: skip
 """What is done with each kind."""

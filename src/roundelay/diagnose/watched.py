@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from math import gcd
 from typing import Final
@@ -10,13 +9,11 @@ from typing import Final
 from ..formats.nccl_log import Line
 from ..formats.watchdog import Timeout, Watched
 from .finding import Evidence, Figures, Finding, tell
+from .gloo import gloo_finding
 from .seen import names
 
 LATE: Final = 1.5
 """Times the limit, from which a watchdog spoke much too late."""
-_LOOPBACK: Final = re.compile(r"remote=\[(127\.[\d.]+|::1)\]")
-_TIMED_OUT: Final = re.compile(r"Timed out waiting (\d+)\s?ms")
-_PEER: Final = re.compile(r"\[([\d.]+|[\da-f:]+)\]:(\d+)")
 
 
 def _cited(file: str, lines: Iterable[Line]) -> tuple[Evidence, ...]:
@@ -157,36 +154,7 @@ def ras(file: str, said: Watched) -> Finding | None:
 
 def gloo(file: str, said: Watched) -> Finding | None:
     """What Gloo's connections say."""
-    if not said.gloo:
-        return None
-    loop = next((line for line in said.gloo if _LOOPBACK.search(line.text)), None)
-    if loop is not None:
-        return tell(
-            "loopback", file, {"address": (_LOOPBACK.search(loop.text) or [""] * 2)[1]},
-            ["A rank offers {address}, its own loopback address, to ranks on other hosts: the "
-             "host's name leads there (/etc/hosts)."],
-            "GLOO_SOCKET_IFNAME=eth0 (the interface between the hosts), or an address in "
-            "/etc/hosts that others reach.", _cited(file, [loop]), fault=True,
-            confidence=0.9, area="machine",
-        )  # fmt: skip
-    late = next((line for line in said.gloo if _TIMED_OUT.search(line.text)), None)
-    if late is not None:
-        return tell(
-            "timed_out", file, {"limit_ms": int((_TIMED_OUT.search(late.text) or [0, 0])[1])},
-            ["A receive waited {limit_ms} ms in vain: another rank has not made this call."],
-            "Get dumps of all ranks (torch's flight recorder) and compare them here.",
-            _cited(file, [late]), fault=True, confidence=0.7, area="hang",
-        )  # fmt: skip
-    peers = names(
-        sorted({f"{a}:{p}" for line in said.gloo for a, p in _PEER.findall(line.text)}), 4
-    )
-    return tell(
-        "peer_lost", file, {"peers": peers or "?"},
-        ["A connection was closed from the other side ({peers}): that rank has ended or was "
-         "killed. These lines are of the ranks that lived on."],
-        "Read the end of the log of the rank at that address: its error is the first one.",
-        _cited(file, said.gloo), fault=True, confidence=0.7, area="hang",
-    )  # fmt: skip
+    return gloo_finding(file, said.gloo)
 
 
 Rule = Callable[[str, Watched], Finding | None]

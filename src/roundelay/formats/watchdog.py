@@ -19,7 +19,8 @@ KEPT: Final = 10**5
 """Messages of a kind."""
 _WORDS: Final = (b"WorkNCCL(", b"detected by watchdog", b"CollectiveFingerPrint(", b"RAS",
                  b"gloo", b"onnectFullMesh", b"monitoredBarrier", b"Timed out waiting",
-                 b"next_op=", b"Connection closed by peer")  # fmt: skip
+                 b"next_op=", b"Connection closed by peer", b"does not support",
+                 b"Invalid scalar type", b"Address already in use")  # fmt: skip
 _RANK: Final = re.compile(
     r"\[Rank (\d{1,15})\]|(?:PG[^\]]*|\[)Rank (\d{1,15})\]|\[rank(\d{1,15})\]"
 )

@@ -12,6 +12,7 @@ from .experts import own_node_counted, waiting_counted
 from .network import all_to_all, fixed_step, slow_nodes, version_regression
 from .rates import average, bits_for_bytes, both_directions, line_figure, link_usable, not_flat
 from .share import share_of_line
+from .sockets import bond, count_of_32_bits, interface_matters
 from .switches import adds_in_switch, rings_between, tree_on_two_nodes
 from .tables import erratic, falls_with_size, one_rank, wrong_results
 
@@ -23,6 +24,9 @@ RULES: Final[tuple[Rule, ...]] = (
     erratic,
     slow_nodes,
     version_regression,
+    interface_matters,
+    count_of_32_bits,
+    bond,
     fixed_step,
     all_to_all,
     slower,

@@ -218,12 +218,14 @@ class _About:
                 self.notes.append(Note(0, message(
                     "what the file says of itself cannot be read: {why}", why=f"{error}"
                 )))  # fmt: skip
-        info = every.pop("distributedInfo", None)
-        info = info if isinstance(info, dict) else {}
-        self.rank, self.world = (_count(info.get(name)) for name in ("rank", "world_size"))
-        self.backend, self.host = f"{info.get('backend') or ''}", f"{every.pop('host_name', '')}"
+        info = every.get("distributedInfo")
+        info = dict(info) if isinstance(info, dict) else {}
+        self.rank, self.world = (_count(info.pop(name, None)) for name in ("rank", "world_size"))
+        self.backend = f"{info.pop('backend', None) or ''}"
+        self.host = f"{every.pop('host_name', '')}"
         self.base = _count(every.pop("baseTimeNanoseconds", None)) or 0
-        self.groups = dict(_groups(info.get("pg_config")))
+        self.groups = dict(_groups(info.pop("pg_config", None)))
+        every["distributedInfo"] = info
         self.other = every
         if self.rank is None:
             self.notes.append(Note(0, message("the file does not say which rank it is of")))

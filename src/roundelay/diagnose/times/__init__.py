@@ -1,0 +1,7 @@
+"""What traces say of time: where it goes on each rank, who is late, and what that costs."""
+
+from .findings import time_findings
+from .graphs import graph_time_findings
+from .inspected import inspected_findings
+
+__all__ = ["graph_time_findings", "inspected_findings", "time_findings"]
