@@ -7,13 +7,14 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib.resources import files
-from threading import BoundedSemaphore, Thread
+from threading import BoundedSemaphore, Event, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import RoundelayError
 from .charts import packed, script
 from .data import answer
 from .known import Known
+from .runs import EXAMPLES
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -101,9 +102,22 @@ def make_app(
 
 @asynccontextmanager
 async def _ready(app: Starlette) -> AsyncIterator[None]:
-    """Work the slowest answer out beforehand, so that nobody waits for it."""
-    Thread(target=answer, args=SLOWEST, daemon=True).start()
+    """Work the slowest answers out beforehand, so that nobody waits for them."""
+    ending = Event()
+    preparing = Thread(target=_prepare, args=(app.state.known, ending))
+    preparing.start()
     yield
+    ending.set()
+    preparing.join()  # a thread in native code must not outlive the interpreter
+
+
+def _prepare(known: Known | None, ending: Event) -> None:
+    """What files give is what will be looked at; then the usual question that takes longest."""
+    given = [name for name in (known.runs if known else ()) if name not in EXAMPLES]
+    for question, parameters in [*(("run", {"name": name}) for name in given), SLOWEST]:
+        if ending.is_set():
+            return
+        answer(question, parameters, known)
 
 
 class _Outer:
