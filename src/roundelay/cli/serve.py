@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
+import threading
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
-from threading import Timer
 
 import click
 
@@ -59,7 +61,7 @@ def command(
             url += f"#{state_text('walk', {'walk': name_of(walks[0])})}"
         emit({"url": url}, as_json, lambda: say("the page is at {url} (Ctrl-C ends it)", url=url))
         if opens:
-            opening = Timer(0.5, webbrowser.open, (url,))
+            opening = threading.Timer(0.5, webbrowser.open, (url,))
             opening.daemon = True
             opening.start()
         config = uvicorn.Config(app, log_level="error", access_log=False, server_header=False,
@@ -69,3 +71,15 @@ def command(
         logging.getLogger("uvicorn.error").addFilter(lambda record: ends not in record.msg)
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listener])
+    _end()
+
+
+def _end() -> None:
+    """End now, though an answer be worked out that nobody wants any more.
+
+    Python would end beneath its thread, which native code does not survive quietly.
+    """
+    if any(thread.daemon for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
