@@ -242,6 +242,15 @@ def test_ranks_apart_have_no_launcher_by_host():
     assert "# No torchrun" in text
 
 
+def test_names_of_exchanges_stay_in_comments():
+    pairs = Exchange("x\nrm -rf ~", "all_reduce", np.array([[0, 1]]), 1e9)
+    where = site(TREE)
+    found = Submission(place(Job("a\nb", 2, (pairs,), (2,)), where.room), where)
+    assert found.name == "a-b"
+    lines = files(found)["a-b.sbatch"].splitlines()
+    assert next(line for line in lines if "rm -rf" in line).startswith("# - x rm -rf ~")
+
+
 def test_bad_submissions():
     where = site(TREE)
     for more, said in (

@@ -32,8 +32,8 @@ class Submission:
     queue: str = ""
 
     def __post_init__(self) -> None:
-        if self.queue and not re.fullmatch(r"[a-z0-9]([-a-z0-9_.]{0,61}[a-z0-9])?", self.queue):
-            raise RoundelayError(f"queue {self.queue!r:.80}; expected small letters, digits and -, "
+        if self.queue and not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,62}", self.queue, re.A):
+            raise RoundelayError(f"queue {self.queue!r:.80}; expected letters, digits, - and _, "
                                  "such as team-a")  # fmt: skip
         if not self.image or not self.image.isprintable() or " " in self.image:
             raise RoundelayError(f"image {self.image!r:.80}; expected such as registry.example/a:1")

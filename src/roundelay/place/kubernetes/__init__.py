@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 from typing import Final
 
@@ -13,6 +14,7 @@ from .nodes import kubernetes_site
 
 __all__ = ["admitted", "files", "kubernetes_site"]
 
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _KINDS: Final = MappingProxyType(
     {"jobset": jobset.files, "kai": kai.files, "volcano": volcano.files, "core": core.files,
      "lws": lws.files}
@@ -32,4 +34,7 @@ def files(job: Submission, kind: str) -> dict[str, str]:
     if job.site.source != "kubernetes":
         raise RoundelayError("manifests need the labels of nodes; expected --topology with the "
                              "output of `kubectl get nodes -o json`")  # fmt: skip
+    if job.queue and not _NAME.fullmatch(job.queue):
+        raise RoundelayError(f"queue {job.queue}; expected small letters, digits and -, such as "
+                             "team-a: Kubernetes takes no others in names")  # fmt: skip
     return _KINDS[kind](job)

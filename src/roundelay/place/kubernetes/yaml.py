@@ -42,7 +42,8 @@ def documents(head: Sequence[str], values: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _comment(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH - len(indent), initial_indent=f"{indent}# ",
+    shown = "".join(c if c.isprintable() else " " for c in text)
+    return textwrap.wrap(shown, WIDTH - len(indent), initial_indent=f"{indent}# ",
                          subsequent_indent=f"{indent}# ", break_on_hyphens=False)  # fmt: skip
 
 
@@ -79,6 +80,8 @@ def _item(value: Any, indent: str) -> Iterator[str]:
         yield from lines[:first]
         yield f"{indent}- {lines[first].lstrip()}"
         yield from lines[first + 1 :]
+    elif isinstance(value, list):
+        yield f"{indent}- {_quoted(plain(value))}"
     else:
         yield from _entry(f"{indent}-", value, indent)
 
@@ -91,9 +94,12 @@ def _literal(text: str) -> bool:
 
 
 def _scalar(value: Any) -> str:
-    if isinstance(value, str):
-        if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
-            return value
-        quoted = json.dumps(value, ensure_ascii=False)
-        return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
-    return json.dumps(value)  # numbers, booleans, and what is empty
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+        return value
+    return _quoted(value)
+
+
+def _quoted(value: Any) -> str:
+    """As in JSON, which is YAML too, but for what YAML wants escaped."""
+    text = json.dumps(value, ensure_ascii=False)
+    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

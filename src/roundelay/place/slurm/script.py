@@ -41,7 +41,7 @@ def _head(job: Submission) -> Iterator[str]:
     others = {name: t for name, t in found.against.items() if t is not None}
     yield "# (" + ", ".join(f"{name}: {format_time(t)}" for name, t in others.items()) + ")."
     for why in found.because:
-        yield f"# - {why}"
+        yield f"# - {' '.join(str(why).split())}"  # an exchange may have any name
     yield (
         f"# For Slurm {version}."
         if version
