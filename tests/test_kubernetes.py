@@ -1,5 +1,6 @@
 """Hosts by labels of Kubernetes, manifests that its servers keep whole, and Kueue's answers."""
 
+import contextlib
 import json
 import shlex
 
@@ -139,6 +140,22 @@ def test_labels_missing_or_contradicting():
     with pytest.raises(RoundelayError, match="no node has the labels block; there are"):
         site([node("n0", {}), {"kind": "Topology", "metadata": {"name": "t"},
                                "spec": {"levels": [{"nodeLabel": "block"}]}}])  # fmt: skip
+
+
+KEYS = st.sampled_from(["kind", "metadata", "name", "labels", "status", "allocatable", "conditions",
+                        "nvidia.com/gpu", "spec", "levels", "containers", TIERS[1]])  # fmt: skip
+ODD = st.recursive(
+    st.none() | st.integers(0, 9) | st.sampled_from(["Node", "Pod", "Topology", "8", "a"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner, max_size=5),
+)
+
+
+@given(st.lists(ODD, max_size=3))
+def test_any_objects_are_read_or_refused(items):
+    whole = [*nodes(1, 1, 1), *(one for one in items if isinstance(one, dict))]
+    for some in (items, whole):
+        with contextlib.suppress(RoundelayError):
+            assert site(some).paths
 
 
 @pytest.mark.parametrize("text", ["{", "{}", '{"items": 3}', '{"items": [{}]}',

@@ -12,12 +12,13 @@ import time
 from pathlib import Path
 
 import pytest
+import slurm_bed
 from slurm_bed import SlurmBed
 
 from roundelay import cli
 from roundelay.run.machine import expand_hosts
 
-HERE = Path(__file__).parent
+WORKER = Path(slurm_bed.__file__).with_name("slurm_worker.py")
 MACHINE = """
 generation = "cpu"
 cards = 1
@@ -86,7 +87,7 @@ def run(capsys, *words):
 
 def write(capsys, folder, job, *words, command="place"):
     """What the command says in JSON, having written its files."""
-    program = " ".join([str(HERE / "slurm_exchange.py"), str(NUMBERS), *GROUPS])
+    program = " ".join([str(WORKER), str(NUMBERS), "1", *GROUPS])
     return json.loads(run(capsys, command, job, "--cluster", folder / "machine.toml", "--topology",
                           folder / "cluster.txt", "--for", "slurm", "--write", folder,
                           "--program", program, "--json", *words).out)  # fmt: skip
@@ -104,7 +105,7 @@ def submit(slurm, folder, commands, *words, **more):
 
 def stood(text):
     """[rank] the host it says it is on."""
-    found = dict(re.findall(r"^rank (\d+) on (\w+): right$", text, re.M))
+    found = dict(re.findall(r"^rank (\d+) on (\w+): right,", text, re.M))
     return [found[str(rank)] for rank in range(len(found))]
 
 
@@ -121,7 +122,7 @@ def test_a_job_is_placed_as_planned(slurm, folder, commands, capsys, launcher):
 
 def test_the_order_of_slurm_crosses_the_spine(slurm, commands):
     """Ranks in the order of hosts, as Slurm has it: two rings cross the leaf, as the cost says."""
-    program = [str(HERE / "slurm_exchange.py"), str(NUMBERS), *GROUPS]
+    program = [str(WORKER), str(NUMBERS), "1", *GROUPS]
     before = slurm.bed.crossed(0)
     done = slurm.run(
         "srun", "-N8", "-n8", "python", *program, env=environment(commands), timeout=90

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..submission import Submission
 from .pods import Shape, container, head, service, shape
-from .yaml import Why, documents
+from .yaml import Why, documents, plain
 
 GROUP = "scheduling.k8s.io"
 LABEL = "roundelay.job"
@@ -26,9 +26,12 @@ def files(job: Submission) -> dict[str, str]:
         gates, versions = f"{gates}, CompositePodGroup", f"{versions}, {GROUP}/v1alpha3"
         values += _composite(job, found)
         for i in range(found.pods // size):
-            constraint = Why([{"key": label}], f"These {size} pods exchange most: one such domain.")
-            values += [_group(f"{job.name}-{i}", size, constraint, job.name),
-                       _job(job, found, f"{job.name}-{i}", size, i * size)]  # fmt: skip
+            constraint = Why(
+                [{"key": label}], f"These {size} pods in one such domain: so it is cheapest."
+            )
+            both = (_group(f"{job.name}-{i}", size, constraint, job.name),
+                    _job(job, found, f"{job.name}-{i}", size, i * size))  # fmt: skip
+            values += map(plain, both) if i else both  # a reason stands once
     else:
         whole = "All pods in one such domain, the smallest that holds them."
         within = Why([{"key": found.within[0]}], whole) if found.within else None

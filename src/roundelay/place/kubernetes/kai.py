@@ -11,7 +11,7 @@ from typing import Any
 from ..submission import Submission
 from .nodes import HOSTNAME
 from .pods import Shape, container, head, service, shape
-from .yaml import Why, documents
+from .yaml import Why, documents, plain
 
 TOPOLOGY = "roundelay"
 LABEL = "roundelay.job"
@@ -32,13 +32,15 @@ def files(job: Submission) -> dict[str, str]:
         )
     if found.part:
         label, size, _ = found.part
+        why = f"Each {size} pods that follow one another in one such domain: so it is cheapest."
         spec["subGroups"] = [
-            {"name": f"part-{i}", "minMember": size, "topologyConstraint": _constraint(
-                label, f"Each {size} pods, which exchange most, in one such domain.")}
+            {"name": f"part-{i}", "minMember": size, "topologyConstraint": _constraint(label, why)}
             for i in range(found.pods // size)]  # fmt: skip
+        spec["subGroups"][1:] = map(plain, spec["subGroups"][1:])
     group = {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup",
              "metadata": {"name": job.name}, "spec": spec}  # fmt: skip
     pods = [_pod(job, found, number, queue) for number in range(found.pods)]
+    pods[1:] = map(plain, pods[1:])  # a reason stands once
     topology = {"apiVersion": "kai.scheduler/v1alpha1", "kind": "Topology",
                 "metadata": {"name": TOPOLOGY}, "spec": {"levels": [
                     {"nodeLabel": key} for key in (*job.site.levels, HOSTNAME)]}}  # fmt: skip

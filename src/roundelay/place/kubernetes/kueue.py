@@ -31,7 +31,7 @@ def asked(found: Shape) -> dict[str, Any]:
         label, size, _ = found.part
         said[f"{_ANNOTATION}slice-required-topology"] = Why(
             label,
-            (f"Each {size} pods that follow one another, which exchange most, in one such domain."),
+            (f"Each {size} pods that follow one another in one such domain: so it is cheapest."),
         )
         said[f"{_ANNOTATION}slice-size"] = str(size)
     return said

@@ -40,7 +40,9 @@ def files(job: Submission) -> dict[str, str]:
     if found.part and not job.queue:
         label, size, _ = found.part
         metadata.setdefault("annotations", {})[f"{PREFIX}/subgroup-exclusive-topology"] = Why(
-            label, f"Each {size} pods, which exchange most, in one such domain.")  # fmt: skip
+            label,
+            f"Each {size} pods that follow one another in one such domain: so it is cheapest.",
+        )
         template["subGroupPolicy"] = {"subGroupSize": size}
     pod: dict[str, Any] = {"metadata": {"annotations": inside}} if inside else {}
     pod["spec"] = {"containers": [

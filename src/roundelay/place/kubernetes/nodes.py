@@ -64,8 +64,7 @@ def kubernetes_site(data: bytes, machine: Cluster) -> Site:
         raise RoundelayError(f"no node has the labels {', '.join(labels)}; there are "
                              f"{', '.join(found) or 'none'}")  # fmt: skip
     _nested(hosts, labels)
-    version = min((_version(node) for node in nodes), default="")
-    return settle(hosts, machine, "kubernetes", labels, version, notes)
+    return settle(hosts, machine, "kubernetes", labels, notes=notes)
 
 
 def _items(data: bytes) -> list[Mapping[str, Any]]:
@@ -78,34 +77,46 @@ def _items(data: bytes) -> list[Mapping[str, Any]]:
         raise RoundelayError("no list of objects; expected the output of `kubectl get nodes "
                              "-o json`")  # fmt: skip
     for item in items:
-        named = isinstance(item.get("metadata"), dict) and isinstance(_name(item), str)
-        if not named or not all(isinstance(item.get(key, {}), dict) for key in ("spec", "status")):
+        if not isinstance(_at(item, "metadata", "name"), str):
             raise RoundelayError(f"{str(item)[:60]}: no object of Kubernetes; expected metadata "
-                                 "with a name, spec and status")  # fmt: skip
+                                 "with a name")  # fmt: skip
     return items
 
 
+def _at(tree: Any, *keys: str) -> Any:
+    """What stands under these keys; None where nothing does."""
+    for key in keys:
+        tree = tree.get(key) if isinstance(tree, Mapping) else None
+    return tree
+
+
+def _listed(tree: Any, *keys: str) -> list[Any]:
+    found = _at(tree, *keys)
+    return found if isinstance(found, list) else []
+
+
 def _name(item: Mapping[str, Any]) -> str:
-    name: str = item["metadata"].get("name")
-    return name
+    return str(_at(item, "metadata", "name"))
 
 
 def _labels(item: Mapping[str, Any]) -> Mapping[str, str]:
-    return item["metadata"].get("labels") or {}
+    found = _at(item, "metadata", "labels")
+    return {str(k): str(v) for k, v in found.items()} if isinstance(found, Mapping) else {}
 
 
-def _version(node: Mapping[str, Any]) -> str:
-    return str((node["status"].get("nodeInfo") or {}).get("kubeletVersion", "")).lstrip("v")
+def _number(value: Any) -> int:
+    text = str(value)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
 
 
 def _cards(node: Mapping[str, Any], kind: str) -> int:
-    text = str((node.get("status", {}).get("allocatable") or {}).get(kind, "0"))
-    return int(text) if text.isdigit() and len(text) < 6 else 0
+    return _number(_at(node, "status", "allocatable", kind))
 
 
 def _mig(node: Mapping[str, Any]) -> bool:
-    return any(key.startswith("nvidia.com/mig-") and str(value) != "0" for key, value in
-               (node.get("status", {}).get("allocatable") or {}).items())  # fmt: skip
+    found = _at(node, "status", "allocatable")
+    own = found if isinstance(found, Mapping) else {}
+    return any(key.startswith("nvidia.com/mig-") and _number(own[key]) for key in own)
 
 
 def _sliced(node: Mapping[str, Any]) -> bool:
@@ -126,8 +137,7 @@ def _levels(
         names = ", ".join(_name(item) for item in told)
         raise RoundelayError(f"{len(told)} Topologies: {names}; expected one: leave the others out")
     if told:
-        levels = told[0]["spec"].get("levels")
-        keys = [str(level.get("nodeLabel")) for level in levels or () if isinstance(level, dict)]
+        keys = [str(_at(level, "nodeLabel")) for level in _listed(told[0], "spec", "levels")]
         _in_order(keys)
         return tuple(key for key in keys if key != HOSTNAME)
     tiers = sorted((int(m[1]), key) for key in known if (m := TIER.fullmatch(key)))
@@ -169,12 +179,11 @@ def _used(items: Sequence[Mapping[str, Any]], kind: str) -> dict[str, int]:
     """Cards that pods ask for, by node."""
     found: Counter[str] = Counter()
     for item in items:
-        phase = item.get("status", {}).get("phase")
-        if item.get("kind") == "Pod" and phase not in ("Succeeded", "Failed") and kind != "cpu":
-            for one in item["spec"].get("containers") or ():
-                limits = (one.get("resources") or {}).get("limits") or {}
-                count = str(limits.get(kind, "0"))
-                found[str(item["spec"].get("nodeName", ""))] += int(count) if count.isdigit() else 0
+        ended = _at(item, "status", "phase") in ("Succeeded", "Failed")
+        if item.get("kind") == "Pod" and not ended and kind != "cpu":
+            for one in _listed(item, "spec", "containers"):
+                count = _number(_at(one, "resources", "limits", kind))
+                found[str(_at(item, "spec", "nodeName"))] += count
     return found
 
 
@@ -187,9 +196,9 @@ def _host(
         notes.append(message("{name} lacks the label {labels}: left out, as schedulers do",
                              name=name, labels=", ".join(missing)))  # fmt: skip
         return
-    ready = [str(one.get("status")) for one in node["status"].get("conditions") or ()
-             if one.get("type") == "Ready"]  # fmt: skip
-    free = not node["spec"].get("unschedulable") and ready in ([], ["True"])
+    ready = [_at(one, "status") for one in _listed(node, "status", "conditions")
+             if _at(one, "type") == "Ready"]  # fmt: skip
+    free = not _at(node, "spec", "unschedulable") and ready in ([], ["True"])
     if not free:
         notes.append(message("{name} is cordoned or not ready: left out", name=name))
     sliced = _sliced(node)

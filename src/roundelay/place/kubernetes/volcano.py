@@ -24,7 +24,7 @@ def files(job: Submission) -> dict[str, str]:
                 "partitionSize": size,
                 "networkTopology": {"mode": "hard", "highestTierAllowed": levels - depth},
             },
-            f"Each {size} pods that follow one another, which exchange most, in one {label}.",
+            f"Each {size} pods that follow one another in one {label}: so it is cheapest.",
         )
     task["template"] = {"spec": {
         "restartPolicy": "Never",
