@@ -17,6 +17,7 @@ from roundelay.place import parallel, place, read_job
 from roundelay.place.files import read_site
 from roundelay.place.kubernetes import admitted, files
 from roundelay.place.kubernetes.yaml import Why, documents, plain
+from roundelay.place.slurm import files as slurm_files
 from roundelay.place.submission import Submission
 
 KINDS = ("jobset", "kai", "volcano", "core", "lws")
@@ -247,6 +248,19 @@ def test_a_field_that_would_be_pruned_is_found():
                     {"nodeLabel": "kubernetes.io/hostname"}, {"nodeLabel": "rack"}]}}  # fmt: skip
     with pytest.raises(AssertionError):
         check(topology)
+
+
+def test_versions_that_lack_a_field():
+    items = nodes(1, 1)
+    for item, version in zip(items, ("v1.37.1", "v1.36.12", "v1.37.0", "v1.37.1"), strict=True):
+        item["status"]["nodeInfo"] = {"kubeletVersion": version}
+    found = submission("data=8,data_bytes=1G", site(items))
+    assert found.site.version == "1.36.12"
+    with pytest.raises(RoundelayError, match=r"nodes are of Kubernetes 1\.36\.12"):
+        files(found, "core")
+    assert files(found, "jobset")
+    with pytest.raises(RoundelayError, match="a script for Slurm needs Slurm's hosts"):
+        slurm_files(found)
 
 
 def test_what_pods_cannot_have():

@@ -278,6 +278,7 @@ def test_place_writes_for_slurm(capsys, tmp_path):
     status, out, err = run(capsys, "place", *words, "--for", "slurm", "--write", tmp_path / "job")
     assert status == 0
     assert "n0    0-7" in out
+    assert "its busiest link is NIC 0 of n0, out" in out
     assert {p.name for p in (tmp_path / "job").iterdir()} == {"the-job.sbatch", "the-job.hosts"}
     assert "wrote " in err
     status, out, _ = run(capsys, "place", *words, "--for", "slurm", "--json")

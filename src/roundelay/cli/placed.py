@@ -48,6 +48,7 @@ def entry(
     node, card = divmod(found.cards, cluster.cards)
     part = found.price.binding
     names = dict.fromkeys(("first_fit", "best_fit", "random", "optimum"))
+    spoken = site.named if site else str
     more: dict[str, Any] = {}
     if site:
         more = {"hosts": [site.host(int(card)) for card in found.cards], "files": dict(texts)}
@@ -58,8 +59,8 @@ def entry(
         "cost_us": found.price.seconds * 1e6,
         "against": {name: None if t is None else t * 1e6
                     for name, t in (names | found.against).items()},
-        "binding_link": part.link if part else "",
-        "because": [one.tell(tell) for one in found.because],
+        "binding_link": spoken(part.link) if part else "",
+        "because": [spoken(one.tell(tell)) for one in found.because],
         **more,
     }  # fmt: skip
 
@@ -68,7 +69,7 @@ def told(
     job: Job, found: Placement, cluster: Cluster, site: Site | None, texts: Mapping[str, str]
 ) -> str:
     """A placement for people, and behind it what isn't written into files."""
-    seconds = found.price.seconds
+    seconds, spoken = found.price.seconds, site.named if site else str
     head = [say("placed"), say("exchange of a step"), say("more")]
     rows = [[say("this"), format_time(seconds), ""]]
     for name, other in found.against.items():
@@ -80,7 +81,7 @@ def told(
             cluster=cluster.name),
         _where(found, cluster, site),
         table(head, rows, right="bc"),
-        "\n".join(f"- {one.tell(translator(language()))}" for one in found.because),
+        "\n".join(f"- {spoken(one.tell(translator(language())))}" for one in found.because),
         *(f"{name}:\n{text}" for name, text in texts.items()),
     ]).rstrip()  # fmt: skip
 

@@ -7,7 +7,8 @@ of a pod, follow one another. Where leaves or pods are not equally full, numbers
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
@@ -91,6 +92,12 @@ class Site:
                                      f"{next(iter(where))}")  # fmt: skip
         return np.array([where[name] for name in hosts])[:, None] + np.arange(each)
 
+    def named(self, text: str) -> str:
+        """A text that speaks of nodes by number, such as of a link's ends, with their names."""
+        if self.cluster.hosts > 1:
+            return text
+        return re.sub(r"\bnode (\d{1,8})\b", lambda found: self.names[int(found[1])][0], text)
+
     def only(self, hosts: Sequence[str]) -> Site:
         """All cards of these hosts are free, and no others."""
         room = Room(self.cluster, np.zeros_like(self.room.free), np.zeros_like(self.room.free))
@@ -118,6 +125,20 @@ class Site:
                 raise RoundelayError(f"{name}, line {number}: {error}") from None
         free, sliced = self.room.free & kept, self.room.sliced & kept
         return replace(self, room=Room(self.cluster, free, sliced))
+
+
+def oldest(versions: Iterable[str]) -> str:
+    """The oldest of those that are known; "" where none is."""
+    return min(filter(None, versions), default="", key=_numbers)
+
+
+def at_least(version: str, least: str) -> bool:
+    """Whether a version is known, and not older than another."""
+    return bool(version) and _numbers(version) >= _numbers(least)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d{1,9}", version)))
 
 
 def settle(

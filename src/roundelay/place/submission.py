@@ -77,6 +77,11 @@ class Submission:
         return runs[0] if same else None
 
     @property
+    def because(self) -> list[str]:
+        """What was decided, and why, in a line each, whatever the names of exchanges."""
+        return [" ".join(self.site.named(str(why)).split()) for why in self.placed.because]
+
+    @property
     def whole(self) -> bool:
         """Whether its hosts are taken whole."""
         per_host = self.site.cluster.cards // self.site.cluster.hosts

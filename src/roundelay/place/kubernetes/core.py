@@ -8,16 +8,28 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...errors import RoundelayError
+from ..site import at_least
 from ..submission import Submission
 from .pods import Shape, container, head, service, shape
 from .yaml import Why, documents, plain
 
 GROUP = "scheduling.k8s.io"
 LABEL = "roundelay.job"
+LEAST = "1.37"
+"""The version from which on PodGroup is of v1beta1."""
 
 
 def files(job: Submission) -> dict[str, str]:
-    """The groups, and the Jobs whose pods are in them."""
+    """The groups, and the Jobs whose pods are in them.
+
+    Raises:
+        RoundelayError: nodes are older than that.
+    """
+    version = job.site.version
+    if version and not at_least(version, LEAST):
+        raise RoundelayError(f"nodes are of Kubernetes {version}, where {GROUP}/v1beta1 has no "
+                             f"PodGroup; expected {LEAST} or later, or another --for")  # fmt: skip
     found = shape(job)
     values: list[dict[str, Any]] = [service(job.name, {LABEL: job.name})]
     gates, versions = "GenericWorkload, TopologyAwareWorkloadScheduling", f"{GROUP}/v1beta1"

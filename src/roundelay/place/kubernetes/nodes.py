@@ -16,7 +16,7 @@ from typing import Any, Final
 from ...errors import RoundelayError
 from ...i18n import Message, message
 from ...topology import Cluster
-from ..site import Host, Site, settle
+from ..site import Host, Site, oldest, settle
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 TIER: Final = re.compile(r"fabric\.topograph\.run/tier-(\d{1,2})")
@@ -64,7 +64,8 @@ def kubernetes_site(data: bytes, machine: Cluster) -> Site:
         raise RoundelayError(f"no node has the labels {', '.join(labels)}; there are "
                              f"{', '.join(found) or 'none'}")  # fmt: skip
     _nested(hosts, labels)
-    return settle(hosts, machine, "kubernetes", labels, notes=notes)
+    version = oldest(str(_at(node, "status", "nodeInfo", "kubeletVersion") or "") for node in nodes)
+    return settle(hosts, machine, "kubernetes", labels, version.lstrip("v"), notes)
 
 
 def _items(data: bytes) -> list[Mapping[str, Any]]:

@@ -76,7 +76,7 @@ def head(job: Submission, *more: str) -> list[str]:
         f"{format_time(found.price.seconds)} a step on {', '.join(job.used[:8])}"
         f"{' and so on' if len(job.used) > 8 else ''}"
         f" ({', '.join(f'{name}: {format_time(t)}' for name, t in others.items())}).",
-        *(f"- {why}" for why in found.because),
+        *(f"- {why}" for why in job.because),
         *more,
     ]
 

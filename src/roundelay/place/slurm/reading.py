@@ -14,7 +14,7 @@ from ...formats.slurm import read_topology_conf
 from ...formats.slurm_yaml import read_topology_yaml
 from ...i18n import Message, message
 from ...topology import Cluster
-from ..site import Host, Site, settle
+from ..site import Host, Site, oldest, settle
 
 _SWITCH: Final = re.compile(r"\s*(?:switch|block|ring)(?:name|sizes)\s*=", re.I)
 
@@ -43,18 +43,9 @@ def slurm_site(data: bytes, machine: Cluster, yaml: bool = False, wanted: str = 
     notes = [note.what for note in fabric.notes] if fabric else []
     paths = _paths(fabric) if fabric else {node.name: () for node in nodes}
     hosts = list(_hosts(paths, nodes, notes))
-    version = min((n.version for n in nodes if n.version), default="", key=_numbers)
+    version = oldest(node.version for node in nodes)
     blocks = fabric is not None and fabric.kind != "tree"
     return settle(hosts, machine, "block" if blocks else "tree", version=version, notes=notes)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", version)))
-
-
-def at_least(version: str, least: str) -> bool:
-    """Whether a version is known, and not older than another."""
-    return bool(version) and _numbers(version) >= _numbers(least)
 
 
 def _hosts(

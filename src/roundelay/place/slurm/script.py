@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from ...errors import RoundelayError
 from ...units import format_time
+from ..site import at_least
 from ..submission import Submission
-from .reading import at_least
 
 SEGMENT: Final = "24.05"
 """The version from which on sbatch has --segment."""
@@ -23,8 +24,11 @@ def files(job: Submission) -> dict[str, str]:
     """Text by name of the file: the script, and the host of each rank.
 
     Raises:
-        RoundelayError: no program.
+        RoundelayError: hosts of another scheduler, or no program.
     """
+    if job.site.source == "kubernetes":
+        raise RoundelayError("a script for Slurm needs Slurm's hosts; expected --topology with the "
+                             "output of `scontrol show topology`")  # fmt: skip
     hosts = "".join(f"{host}\n" for host in job.hosts)
     return {f"{job.name}.sbatch": _script(job), f"{job.name}.hosts": hosts}
 
@@ -40,8 +44,8 @@ def _head(job: Submission) -> Iterator[str]:
            f"Its exchange takes {format_time(found.price.seconds)} a step there")  # fmt: skip
     others = {name: t for name, t in found.against.items() if t is not None}
     yield "# (" + ", ".join(f"{name}: {format_time(t)}" for name, t in others.items()) + ")."
-    for why in found.because:
-        yield f"# - {' '.join(str(why).split())}"  # an exchange may have any name
+    for why in job.because:
+        yield f"# - {why}"
     yield (
         f"# For Slurm {version}."
         if version
