@@ -6,7 +6,8 @@
 Hosts are network namespaces under leaf switches that one spine joins (see testbed.py), each with a
 host name of its own, n0, n1 and so on; the controller and those who submit are on the spine. It
 needs root, Slurm's slurmctld, slurmd and client commands (Debian: slurmctld, slurmd, slurm-client),
-and starts no service of the machine. Leaving the context ends all daemons and removes their files.
+and starts no service of the machine. Leaving the context ends all daemons and removes their files;
+they also end with the process that started them.
 """
 
 import os
@@ -24,7 +25,7 @@ from typing import Self
 import testbed
 from testbed import Missing, Testbed
 
-COMMANDS = ("slurmctld", "slurmd", "sbatch", "srun", "scontrol", "nsenter", "unshare")
+COMMANDS = ("slurmctld", "slurmd", "sbatch", "srun", "scontrol", "nsenter", "setpriv", "unshare")
 FIRST_PORT = 36800
 READY = 60.0
 """Seconds that daemons may take until all nodes are idle."""
@@ -143,11 +144,11 @@ class SlurmBed:
                 str(self.folder / "hosts"), *words]  # fmt: skip
 
     def _start(self, host: int, name: str, *words: str) -> None:
+        bound = ["setpriv", "--pdeathsig", "TERM", *self._inside(host, name, words)]
         with (self.folder / f"{name}.out").open("wb") as out:
             self._daemons.append(subprocess.Popen(
-                self._inside(host, name, words), stdout=out, stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL, env=self._env(), start_new_session=True,
-                cwd=self.folder))  # fmt: skip
+                bound, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                env=self._env(), start_new_session=True, cwd=self.folder))  # fmt: skip
 
     def _configure(self) -> None:
         (self.folder / "state").mkdir()
