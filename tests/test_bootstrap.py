@@ -135,6 +135,7 @@ def without(environ, name):
         (PMI | REMOTE, "ROUNDELAY_ADDRESS=host:port"),
         (without(PMI, "PMI_RANK"), "PMI_RANK is not set"),
         (SLURM | {"SLURM_STEP_NODELIST": "node[1-"}, "node[1-"),
+        (SLURM | {"SLURM_DISTRIBUTION": "arbitrary"}, "SLURM_HOSTFILE=None cannot be read here"),
         (without(SLURM, "SLURM_STEP_NODELIST"), "ROUNDELAY_ADDRESS=host:port"),
         ({"PMIX_RANK": "1", "PMIX_NAMESPACE": "x"}, "PMIX_RANK=1"),
     ],
@@ -142,6 +143,15 @@ def without(environ, name):
 def test_half_set_variables_are_named(environ, says):
     with pytest.raises(RoundelayError, match=re.escape(says)):
         job_from_environment(environ)
+
+
+def test_task_0_is_where_a_host_file_says(tmp_path):
+    """Slurm's list of hosts is sorted, and says nothing of an order that a user gives."""
+    (tmp_path / "hosts").write_text("gpu5*2\nnode01\n")
+    given = SLURM | {"SLURM_DISTRIBUTION": "arbitrary"}
+    file = {"SLURM_HOSTFILE": str(tmp_path / "hosts")}
+    assert job_from_environment(given | file).host == "gpu5"
+    assert job_from_environment(given | {"MASTER_ADDR": "node02"}).host == "node02"
 
 
 @pytest.mark.parametrize("base", [OWN, TORCH, OPEN_MPI, PMI, SLURM])

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from roundelay import cli
+from roundelay.errors import RoundelayError
+from roundelay.run.environment import job_from_environment
 from roundelay.run.launch import rank_environments
 
 SOURCE = str(Path(__file__).resolve().parent.parent / "src")
@@ -77,6 +79,44 @@ def wait_until(condition, seconds=SOON):
 
 
 # What ranks are given.
+
+
+def srun(task, **more):
+    """What Slurm tells the tasks of a step on three hosts."""
+    return {
+        "SLURM_PROCID": str(task),
+        "SLURM_STEP_NUM_TASKS": "3",
+        "SLURM_LOCALID": "0",
+        "SLURM_JOB_ID": "7",
+        "SLURM_STEP_ID": "0",
+        "SLURM_STEP_NODELIST": "gpu[1-3]",
+        **more,
+    }
+
+
+def test_under_srun_each_task_starts_its_part():
+    found = [rank for task in range(3) for rank in rank_environments(srun(task), 6)]
+    assert [rank["ROUNDELAY_RANK"] for rank in found] == list("012345")
+    assert [rank["LOCAL_RANK"] for rank in found] == list("010101")
+    assert {(rank["WORLD_SIZE"], rank["LOCAL_WORLD_SIZE"]) for rank in found} == {("6", "2")}
+    (address,) = {rank["ROUNDELAY_ADDRESS"] for rank in found}
+    assert address.startswith("gpu1:")
+    assert {rank["MASTER_ADDR"] for rank in found} == {"gpu1"}
+    assert "ROUNDELAY_SECRET" not in found[0]  # made from what all share, unless one is given
+    jobs = [job_from_environment(rank) for rank in found]
+    assert len({job.secret for job in jobs}) == 1
+    assert [job.rank for job in jobs] == list(range(6))
+    with pytest.raises(RoundelayError, match="4 ranks over 3 tasks of srun; expected a multiple"):
+        rank_environments(srun(0), 4)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"SLURM_STEP_NUM_TASKS": "1"}, {"SLURM_STEP_ID": "4294967291"}, {"ROUNDELAY_RANK": "0"}],
+)
+def test_a_lone_task_starts_all(more):
+    """One task, a batch script, or a rank that launches a job of its own."""
+    assert len(rank_environments(srun(0, **more), 4)) == 4
 
 
 def test_environment_of_ranks():

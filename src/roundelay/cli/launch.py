@@ -23,7 +23,8 @@ def _set_language(ctx: click.Context, param: click.Parameter, value: str | None)
     short_help="run a Python program as the ranks of a job on this machine",
     help="Run a Python program as the ranks of a job on this machine: -n 4 starts it four times, "
     "each with its rank in the environment, also under the names that torchrun uses. When a rank "
-    "fails the others are ended, and its exit status is that of this command.",
+    "fails the others are ended, and its exit status is that of this command. Under Slurm's srun, "
+    "-n is the number of ranks in all, and each task starts its part of them.",
 )
 @click.option("-n", "ranks", type=int, metavar="N", help="number of ranks, such as 4")
 @click.option("-m", "--module", is_flag=True, help="PROGRAM is a module, as for python -m")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,6 +13,7 @@ from ..topology import Cluster
 from .base import Command
 from .output import emit
 from .placed import entry, exact_option, job_argument, told
+from .submitted import site_of, submit_options, submitted
 from .targets import cluster_option
 from .targets import read as read_file
 
@@ -22,26 +24,42 @@ from .targets import read as read_file
     help="Choose nodes for JOB and the order of its ranks, so that its exchange is cheapest on the "
     "clock, and say what first fit, best fit and chance would cost. JOB is a .toml or .json file, "
     "or a few numbers, such as tensor=8,data=4,data_bytes=2GiB or tensor=8,pipeline=4,data=2,"
-    "layers=32,hidden=8192,sequence=4096.",
+    "layers=32,hidden=8192,sequence=4096. With --topology hosts have names, and --for writes what "
+    "Slurm or Kubernetes takes, with the reason for each choice.",
 )
 @job_argument()
 @cluster_option(required=True)
 @click.option("--free", type=click.Path(path_type=Path),
               help="a file of what is free: a line for some nodes, such as '0-15' or "
-              "'16 0-3 sliced 2-3' (default: everything)")  # fmt: skip
+              "'16 0-3 sliced 2-3', or with --topology 'gpu[0-3] 0-7' (default: "
+              "everything)")  # fmt: skip
 @click.option(
     "--sliced",
     is_flag=True,
     help="take parts of cards, too (MIG, time slices), as if they were whole",
 )
+@submit_options()
 @exact_option()
 def command(
-    job: Job, where: Cluster, free: Path | None, sliced: bool, exact: bool, as_json: str | None
+    job: Job,
+    where: Cluster,
+    free: Path | None,
+    sliced: bool,
+    topology: str | None,
+    exact: bool,
+    as_json: str | None,
+    **asked: Any,
 ) -> None:
     """Place and print."""
-    room = Room.all_of(where)
-    if free:
-        room = read_room(read_file(free).decode("utf-8", "replace"), where, str(free))
+    site = site_of(topology, where)
+    text = read_file(free).decode("utf-8", "replace") if free else ""
+    if site and free:
+        site = site.narrowed(text, str(free))
+    room = site.room if site else Room.all_of(where)
+    if free and not site:
+        room = read_room(text, where, str(free))
     job = replace(job, sliced=job.sliced or sliced)
     found = place(job, room, exact=exact)
-    emit(entry(found, where), as_json, lambda: told(job, found, where))
+    texts = submitted(found, site, asked)
+    emit(entry(found, room.cluster, site, texts), as_json,
+         lambda: told(job, found, room.cluster, site, texts))  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import click
@@ -10,6 +10,7 @@ import numpy as np
 
 from ..i18n import translator
 from ..place import Job, Placement, read_job
+from ..place.site import Site
 from ..topology import Cluster
 from ..units import format_time
 from .base import language, say
@@ -39,12 +40,18 @@ def exact_option() -> Callable[[F], F]:
                         help="find the optimum, too, with HiGHS; for some ten nodes")  # fmt: skip
 
 
-def entry(found: Placement, cluster: Cluster) -> dict[str, Any]:
-    """A placement as JSON."""
+def entry(
+    found: Placement, cluster: Cluster, site: Site | None, texts: Mapping[str, str]
+) -> dict[str, Any]:
+    """A placement as JSON; with a site the names of hosts, and what was written by name of file."""
     tell = translator(language())
     node, card = divmod(found.cards, cluster.cards)
     part = found.price.binding
     names = dict.fromkeys(("first_fit", "best_fit", "random", "optimum"))
+    spoken = site.named if site else str
+    more: dict[str, Any] = {}
+    if site:
+        more = {"hosts": [site.host(int(card)) for card in found.cards], "files": dict(texts)}
     return {
         "nodes": np.unique(node).tolist(),
         "ranks": [{"rank": rank, "node": int(n), "card": int(c)}
@@ -52,14 +59,17 @@ def entry(found: Placement, cluster: Cluster) -> dict[str, Any]:
         "cost_us": found.price.seconds * 1e6,
         "against": {name: None if t is None else t * 1e6
                     for name, t in (names | found.against).items()},
-        "binding_link": part.link if part else "",
-        "because": [one.tell(tell) for one in found.because],
+        "binding_link": spoken(part.link) if part else "",
+        "because": [spoken(one.tell(tell)) for one in found.because],
+        **more,
     }  # fmt: skip
 
 
-def told(job: Job, found: Placement, cluster: Cluster) -> str:
-    """A placement for people."""
-    seconds = found.price.seconds
+def told(
+    job: Job, found: Placement, cluster: Cluster, site: Site | None, texts: Mapping[str, str]
+) -> str:
+    """A placement for people, and behind it what isn't written into files."""
+    seconds, spoken = found.price.seconds, site.named if site else str
     head = [say("placed"), say("exchange of a step"), say("more")]
     rows = [[say("this"), format_time(seconds), ""]]
     for name, other in found.against.items():
@@ -69,21 +79,28 @@ def told(job: Job, found: Placement, cluster: Cluster) -> str:
     return "\n\n".join([
         say("{job}: {ranks} ranks on {cluster}", job=job.name, ranks=f"{job.ranks:,}",
             cluster=cluster.name),
-        _where(found, cluster),
+        _where(found, cluster, site),
         table(head, rows, right="bc"),
-        "\n".join(f"- {one.tell(translator(language()))}" for one in found.because),
-    ])  # fmt: skip
+        "\n".join(f"- {spoken(one.tell(translator(language())))}" for one in found.because),
+        *(f"{name}:\n{text}" for name, text in texts.items()),
+    ]).rstrip()  # fmt: skip
 
 
-def _where(found: Placement, cluster: Cluster) -> str:
-    """A line for the ranks of each node, those of one node together."""
-    node, card = divmod(found.cards, cluster.cards)
+def _where(found: Placement, cluster: Cluster, site: Site | None) -> str:
+    """A line for the ranks of each node, those of one node together; of each host with a site."""
+    node, card = divmod(found.cards, cluster.cards // cluster.hosts if site else cluster.cards)
     first = np.flatnonzero(np.append(True, node[1:] != node[:-1]))
     ends = np.append(first[1:], len(node))
-    rows = [[_span(range(a, b)), str(node[a]), _span(card[a:b].tolist())]
+    names = [site.host(int(card)) if site else str(n)
+             for card, n in zip(found.cards, node, strict=True)]  # fmt: skip
+    rows = [[_span(range(a, b)), names[a], _span(card[a:b].tolist())]
             for a, b in zip(first.tolist(), ends.tolist(), strict=True)]  # fmt: skip
     shown = rows if len(rows) <= RANKS_SHOWN else [*rows[: RANKS_SHOWN - 1], ["...", "", ""]]
-    return table([say("ranks"), say("node"), say("card numbers")], shown, right="b")
+    return table(
+        [say("ranks"), say("host") if site else say("node"), say("card numbers")],
+        shown,
+        right="" if site else "b",
+    )
 
 
 def _span(numbers: Sequence[int]) -> str:

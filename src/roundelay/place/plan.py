@@ -18,7 +18,7 @@ from .exact import optimum
 from .job import Ints, Job
 from .objective import Objective, between_blocks, tiers
 from .room import Room, Slots, slots
-from .search import Score, block_layout, search
+from .search import Score, block_layout, group_orders, search
 from .traffic import Floats, Traffic, traffic
 
 RANDOM: Final = 8
@@ -101,7 +101,8 @@ class Placing:
     def ours(self, *, order_only: bool = False) -> Ints:
         """[block] the node of each."""
         return search(self.capacity, self.blocks, self.sizes, self.layout, self.score(),
-                      self.messages, order_only=order_only)  # fmt: skip
+                      self.messages, more=group_orders(self.job, self.block),
+                      order_only=order_only)  # fmt: skip
 
     def best_fit(self) -> Ints:
         """See `baselines.best_fit`."""

@@ -7,7 +7,7 @@ cheapest is then improved by exchanging blocks and moving them to free slots.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations
 from math import prod
 from typing import Final
@@ -54,6 +54,17 @@ def orders(layout: tuple[int, ...]) -> list[Ints]:
             tiles = blocks.reshape(b // y, y, a // x, x)
             found += [tiles.transpose(axes).ravel() for axes in ((0, 2, 1, 3), (2, 0, 3, 1))]
     return list({order.tobytes(): order for order in found}.values())
+
+
+def group_orders(job: Job, block: int) -> list[Ints]:
+    """Orders of blocks in which those of a group follow one another, for each exchange."""
+    every = np.arange(job.ranks // block)
+    found = []
+    for e in job.exchanges:
+        first = np.unique(e.groups.ravel() // block, return_index=True)
+        ordered = first[0][np.argsort(first[1])]
+        found.append(np.concatenate([ordered, np.setdiff1d(every, ordered)]))
+    return found
 
 
 def _parts(n: int) -> list[int]:
@@ -138,6 +149,7 @@ def search(
     score: Score,
     messages: int,
     *,
+    more: Sequence[Ints] = (),
     order_only: bool = False,
 ) -> Ints:
     """[block] the node of each.
@@ -149,13 +161,15 @@ def search(
         layout: degrees over the blocks.
         score: [placement] seconds of [placement, block] nodes.
         messages: between blocks, of one placement.
+        more: orders of blocks to try besides those of the degrees.
         order_only: take the nodes as they are, which have room for no more.
     """
     found = [first_fit(room, blocks)] if order_only else choices(room, blocks, sizes, layout)
     taken = list({nodes.tobytes(): nodes for nodes in found}.values())
+    tries = {order.tobytes(): order for order in (*orders(layout), *more)}.values()
     starts = []
     for nodes in taken:
-        for order in orders(layout):
+        for order in tries:
             placed = np.empty(blocks, np.int64)
             placed[order] = nodes
             starts.append(placed)

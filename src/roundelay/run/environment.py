@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from ..errors import RoundelayError
@@ -117,11 +118,72 @@ def _pmi(env: Env) -> Job | None:
 def _slurm(env: Env) -> Job | None:
     if not _in_slurm(env):
         return None
-    size = "SLURM_STEP_NUM_TASKS" if env.get("SLURM_STEP_NUM_TASKS") else "SLURM_NTASKS"
-    names = ("SLURM_PROCID", size, "SLURM_LOCALID")
+    names = ("SLURM_PROCID", _slurm_size(env), "SLURM_LOCALID")
+    return _job(env, "Slurm", names, (_slurm_id(env),), _first_task(env))
+
+
+def _slurm_size(env: Env) -> str:
+    return "SLURM_STEP_NUM_TASKS" if env.get("SLURM_STEP_NUM_TASKS") else "SLURM_NTASKS"
+
+
+def _first_task(env: Env) -> str | None:
+    """The host of task 0: the first of Slurm's list, which is sorted, or of an order of the user's.
+
+    Raises:
+        RoundelayError: the user's order can't be read here.
+    """
+    given = env.get("MASTER_ADDR") or env.get("ROUNDELAY_ADDRESS")
+    if env.get("SLURM_DISTRIBUTION") == "arbitrary" and not given:
+        try:
+            words = Path(env.get("SLURM_HOSTFILE", "")).read_text("utf-8").split()
+        except (OSError, ValueError):
+            words = []
+        if not words:
+            raise RoundelayError(
+                f"SLURM_DISTRIBUTION=arbitrary, and SLURM_HOSTFILE={env.get('SLURM_HOSTFILE')!r} "
+                "cannot be read here; expected the file of hosts, or MASTER_ADDR: task 0's host"
+            )
+        return expand_hosts(words[0].partition("*")[0])[0]
     hosts = env.get("SLURM_STEP_NODELIST") or env.get("SLURM_JOB_NODELIST")
-    ids = (_slurm_id(env),)
-    return _job(env, "Slurm", names, ids, expand_hosts(hosts)[0] if hosts else None)
+    return expand_hosts(hosts)[0] if hosts else None
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """The tasks of a step of srun, of which this process is one.
+
+    Attributes:
+        task: this one.
+        tasks: how many.
+        on_host: its number on its host.
+        host: of task 0.
+        port: of the job, the same for all tasks.
+    """
+
+    task: int
+    tasks: int
+    on_host: int
+    host: str
+    port: int
+
+
+def srun_tasks(env: Env = os.environ) -> Tasks | None:
+    """The tasks among which srun has put this process; None where it hasn't, or it is alone.
+
+    Raises:
+        RoundelayError: variables of Slurm are missing, or are not numbers.
+    """
+    if env.get("ROUNDELAY_RANK") or not _in_slurm(env):
+        return None
+    tasks = _number(env, _slurm_size(env), "Slurm")
+    if tasks == 1:
+        return None
+    host = env.get("MASTER_ADDR") or _first_task(env)
+    if host is None:
+        raise RoundelayError("SLURM_STEP_NODELIST is not set, though other variables of Slurm are; "
+                             "set MASTER_ADDR to the host of task 0")  # fmt: skip
+    task, on_host = (_number(env, name, "Slurm") for name in ("SLURM_PROCID", "SLURM_LOCALID"))
+    return Tasks(task, tasks, on_host, host, derived_port(_slurm_id(env)))  # fmt: skip
 
 
 def _pmix(env: Env) -> Job | None:

@@ -14,13 +14,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+from ..errors import RoundelayError
 from ..i18n import Message, message
 from .crew import Crew, Tags
+from .environment import Tasks, srun_tasks
 
 GRACE: Final = 2.0
 """Seconds that the others have to end on their own when a rank has failed."""
 TERM: Final = 3.0
 """Seconds from SIGTERM to SIGKILL."""
+TORCH_PORT: Final = -10_000
+"""From the port of a job under srun to the one at which torch's ranks meet."""
 TIMED_OUT: Final = 124
 """Exit status when the time was up, as that of timeout(1)."""
 
@@ -30,8 +34,15 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def rank_environments(environ: Mapping[str, str], ranks: int) -> list[dict[str, str]]:
     """The environment of each rank: this one, the job's variables, and torchrun's.
 
-    MASTER_ADDR, MASTER_PORT and OMP_NUM_THREADS stay as they are if they are set.
+    Under srun each task starts its part of them, tasks in order. MASTER_ADDR, MASTER_PORT and
+    OMP_NUM_THREADS stay as they are if they are set.
+
+    Raises:
+        RoundelayError: the tasks of srun can't have as many ranks each, or their number is unknown.
     """
+    tasks = srun_tasks(environ)
+    if tasks is not None:
+        return _of_task(environ, ranks, tasks)
     ports = _free_ports(2)
     shared = {
         "MASTER_ADDR": "127.0.0.1",
@@ -46,6 +57,29 @@ def rank_environments(environ: Mapping[str, str], ranks: int) -> list[dict[str, 
     }
     names = ("ROUNDELAY_RANK", "RANK", "LOCAL_RANK")
     return [{**shared, **dict.fromkeys(names, str(rank))} for rank in range(ranks)]
+
+
+def _of_task(environ: Mapping[str, str], ranks: int, at: Tasks) -> list[dict[str, str]]:
+    """The environments of the ranks that a task of srun starts."""
+    each, left = divmod(ranks, at.tasks)
+    if left or not each:
+        raise RoundelayError(f"{ranks} ranks over {at.tasks} tasks of srun; expected a multiple of "
+                             f"{at.tasks}: as many on each")  # fmt: skip
+    shared = {
+        "MASTER_ADDR": at.host,
+        "MASTER_PORT": str(at.port + TORCH_PORT),
+        "OMP_NUM_THREADS": "1",
+        **environ,
+        "ROUNDELAY_RANKS": str(ranks),
+        "ROUNDELAY_ADDRESS": environ.get("ROUNDELAY_ADDRESS") or f"{at.host}:{at.port}",
+        "WORLD_SIZE": str(ranks),
+        "LOCAL_WORLD_SIZE": str(each),
+    }
+    found = []
+    for i in range(each):
+        rank, local = str(at.task * each + i), str(at.on_host * each + i)
+        found.append({**shared, "ROUNDELAY_RANK": rank, "RANK": rank, "LOCAL_RANK": local})
+    return found
 
 
 def launch(

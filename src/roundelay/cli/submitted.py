@@ -1,0 +1,104 @@
+"""Options of `place` and `order` that name hosts, and write what schedulers take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from ..errors import RoundelayError
+from ..formats.hostlist import hosts as expand
+from ..i18n import translator
+from ..place import Placement
+from ..place.files import read_site
+from ..place.kubernetes import admitted
+from ..place.kubernetes import files as kubernetes_files
+from ..place.site import Site
+from ..place.slurm import files as slurm_files
+from ..place.submission import Submission
+from ..topology import Cluster
+from .base import language, say
+from .targets import read as read_file
+
+F = TypeVar("F", bound=Callable[..., Any])
+KINDS: Final = ("slurm", "jobset", "kai", "volcano", "core", "lws")
+
+
+def submit_options() -> Callable[[F], F]:
+    """The options --topology, --for, --write, --program, --image and --queue."""
+    return _chained(
+        click.option("--topology", metavar="FILE",
+                     help="which hosts there are and which switches join them: Slurm's "
+                     "topology.conf or topology.yaml, the output of `scontrol show topology` and "
+                     "`scontrol show node`, or of `kubectl get nodes,pods -A -o json`"),
+        click.option("--for", "kind", type=click.Choice(KINDS),
+                     help="what to write: an sbatch script, or manifests of Kubernetes for JobSet "
+                     "with Kueue, KAI, Volcano, the scheduler of 1.37, or LeaderWorkerSet"),
+        click.option("--write", "folder", type=click.Path(path_type=Path, file_okay=False),
+                     metavar="DIR", help="write it into this folder (default: print it)"),
+        click.option("--program", default="train.py", show_default=True,
+                     help="the Python program and its arguments"),
+        click.option("--image", default="registry.example/train:1", show_default=True,
+                     help="the image of its containers"),
+        click.option("--queue", default="", help="the scheduler's queue, or Slurm's partition"),
+    )  # fmt: skip
+
+
+def _chained(*options: Callable[[F], F]) -> Callable[[F], F]:
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+def site_of(topology: str | None, machine: Cluster) -> Site | None:
+    """The site of the option --topology."""
+    if topology is None:
+        return None
+    site = read_site(read_file(Path(topology.partition(":")[0])), machine, topology)
+    for note in site.notes:
+        click.echo(f"{say('note')}: {note.tell(translator(language()))}", err=True)
+    return site
+
+
+def submitted(found: Placement, site: Site | None, asked: Mapping[str, Any]) -> dict[str, str]:
+    """Write what the options ask for into files; the texts by name of file, where none is asked.
+
+    Raises:
+        RoundelayError: no topology, so hosts have no names.
+        OSError: a file can't be written.
+    """
+    kind, folder = asked["kind"], asked["folder"]
+    if kind is None:
+        if folder is not None:
+            raise RoundelayError(
+                "--write without --for; expected what to write, such as --for slurm"
+            )
+        return {}
+    if site is None:
+        raise RoundelayError("--for needs the names of hosts; add --topology FILE, such as the "
+                             "output of `scontrol show topology`")  # fmt: skip
+    job = Submission(found, site, asked["program"], asked["image"], asked["queue"])
+    texts = slurm_files(job) if kind == "slurm" else kubernetes_files(job, kind)
+    if folder is None:
+        return texts
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text, "utf-8")
+        click.echo(say("wrote {path}", path=folder / name), err=True)
+    return {}
+
+
+def named(nodes: str, site: Site) -> list[str]:
+    """Hosts by a list of names, or by the Workload of a file.
+
+    Raises:
+        RoundelayError: neither, or Kueue's domains are not hosts.
+    """
+    if not nodes.endswith(".json"):
+        return list(dict.fromkeys(expand(nodes)))
+    return [values[-1] for values, _ in admitted(read_file(Path(nodes)))]

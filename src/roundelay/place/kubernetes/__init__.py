@@ -1,0 +1,40 @@
+"""Kubernetes: hosts by their labels, manifests of a placed job, and where Kueue has put one."""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import Final
+
+from ...errors import RoundelayError
+from ..submission import Submission
+from . import core, jobset, kai, lws, volcano
+from .admitted import admitted
+from .nodes import kubernetes_site
+
+__all__ = ["admitted", "files", "kubernetes_site"]
+
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_KINDS: Final = MappingProxyType(
+    {"jobset": jobset.files, "kai": kai.files, "volcano": volcano.files, "core": core.files,
+     "lws": lws.files}
+)  # fmt: skip
+
+
+def files(job: Submission, kind: str) -> dict[str, str]:
+    """Manifests by name of the file.
+
+    Args:
+        job: placed on hosts with labels.
+        kind: "jobset", "kai", "volcano", "core" or "lws".
+
+    Raises:
+        RoundelayError: hosts without labels, or ranks that pods can't have.
+    """
+    if job.site.source != "kubernetes":
+        raise RoundelayError("manifests need the labels of nodes; expected --topology with the "
+                             "output of `kubectl get nodes -o json`")  # fmt: skip
+    if job.queue and not _NAME.fullmatch(job.queue):
+        raise RoundelayError(f"queue {job.queue}; expected small letters, digits and -, such as "
+                             "team-a: Kubernetes takes no others in names")  # fmt: skip
+    return _KINDS[kind](job)

@@ -1,0 +1,62 @@
+"""A LeaderWorkerSet (v1, of LWS 0.10).
+
+The unit of scale is one gang, such as an instance of a model whose tensors are spread over several
+hosts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ..submission import Submission
+from .kueue import QUEUE, asked, cluster_file
+from .pods import container, head, shape
+from .yaml import Why, documents
+
+PREFIX = "leaderworkerset.sigs.k8s.io"
+
+
+def files(job: Submission) -> dict[str, str]:
+    """The LeaderWorkerSet; with a queue also what Kueue needs once a cluster."""
+    found = shape(job)
+    metadata: dict[str, Any] = {"name": job.name}
+    inside: dict[str, Any] = {}
+    if job.queue:
+        metadata["labels"] = {QUEUE: Why(job.queue, "Kueue admits all pods of a gang, or none.")}
+        inside = asked(replace(found, part=None))  # a group of sets can't have slices
+        if found.within and found.pods > 1:
+            inside["kueue.x-k8s.io/podset-group-name"] = Why(
+                job.name, "The leader and its workers are two sets for Kueue: in one domain here."
+            )
+    elif found.within:
+        metadata["annotations"] = {f"{PREFIX}/exclusive-topology": Why(found.within[0], (
+            "All pods of a gang in one such domain, and no two gangs in one: without Kueue "
+            "(--queue) that is the way to keep a gang together."))}  # fmt: skip
+    template: dict[str, Any] = {
+        "size": Why(found.pods, "Pods of a gang, its leader among them."),
+        "restartPolicy": Why("RecreateGroupOnPodRestart", "A lone rank can't go on."),
+    }
+    if found.part and not job.queue:
+        label, size, _ = found.part
+        metadata.setdefault("annotations", {})[f"{PREFIX}/subgroup-exclusive-topology"] = Why(
+            label,
+            f"Each {size} pods that follow one another in one such domain: so it is cheapest.",
+        )
+        template["subGroupPolicy"] = {"subGroupSize": size}
+    pod: dict[str, Any] = {"metadata": {"annotations": inside}} if inside else {}
+    pod["spec"] = {"containers": [
+        container(job, found, '"$LWS_WORKER_INDEX"', '"$LWS_LEADER_ADDRESS"')]}  # fmt: skip
+    template["workerTemplate"] = pod
+    value = {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": metadata,
+        "spec": {
+            "replicas": Why(1, "Gangs: this is what an autoscaler changes, never single pods."),
+            "startupPolicy": Why("LeaderCreated", "Ranks wait for one another by themselves."),
+            "leaderWorkerTemplate": template,
+        },
+    }
+    text = documents(head(job, "For LeaderWorkerSet 0.10."), [value])
+    return {f"{job.name}.lws.yaml": text, **(cluster_file(job) if job.queue else {})}
