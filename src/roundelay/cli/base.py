@@ -29,6 +29,7 @@ COMMANDS: Final = (
     "overlap",
     "place",
     "order",
+    "cluster-sim",
     "check",
     "diagnose",
     "topology",
