@@ -17,7 +17,7 @@ from .rates import Failure, Rates, failures
 from .run import Run, Saving
 
 PATIENCE: Final = 10_000
-"""Failures in which no job ends, before a job is taken never to end."""
+"""Failures in which no job ends or keeps any work, before one is taken never to end."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class ClusterClock:
         runs = [Run(i, job, _kind(kinds, cluster, i, job.cards), job.seconds)
                 for i, job in enumerate(jobs)]  # fmt: skip
         self.outcome = Outcome(runs)
-        self.left, self._since_end = len(runs), 0
+        self.left, self._in_vain = len(runs), 0
         self._events: list[tuple[float, int, str, Any]] = []
         self._count, self._area = 0, 0.0
         for run in runs:
@@ -94,7 +94,7 @@ class ClusterClock:
         """Until all jobs have ended.
 
         Raises:
-            RoundelayError: a job that never ends, as it fails more often than it saves.
+            RoundelayError: a job that never ends, as it fails before it can save, or finds no room.
         """
         while self.left:
             self.step()
@@ -136,7 +136,7 @@ class ClusterClock:
             self.queue.running.discard(run)
             self.nodes.give_back(run, nodes)
             self.left -= 1
-            self._since_end = 0
+            self._in_vain = 0
 
     def _back(self, nodes: range) -> None:
         self.nodes.turn(nodes, -1)
@@ -158,8 +158,8 @@ class ClusterClock:
     def _fail(self, failure: Failure) -> None:
         met = self.nodes.met(failure)
         self._next_failure()
-        self._since_end += 1
-        if self._since_end > PATIENCE:
+        self._in_vain += 1
+        if self._in_vain > PATIENCE:
             self._give_up()
         if failure.kind == "slow":
             met = self._slow(failure, met)
@@ -219,7 +219,10 @@ class ClusterClock:
         assert run.nodes is not None
         run.advance(self.now)
         nodes = run.nodes
+        work = run.work
         run.stop(self.settings.saving, saved=saved)
+        if run.work > work:
+            self._in_vain = 0
         self.queue.running.discard(run)
         self.nodes.give_back(run, nodes)
         self.queue.add(run)
@@ -230,8 +233,9 @@ class ClusterClock:
         what = f"a job of {run.arrival.cards:,} cards has failed {run.failures:,} times"
         if not run.failures:
             what = f"a job of {first.arrival.cards:,} cards never finds as many in whole nodes"
-        raise RoundelayError(f"no job ends any more: in {PATIENCE:,} failures, {what}; expected "
-                             "fewer failures, quicker repair, or spare nodes")  # fmt: skip
+        raise RoundelayError(f"no job gets on: in {PATIENCE:,} failures none ended or saved; "
+                             f"{what}. Expected fewer failures, quicker repair, or spare nodes"
+                             )  # fmt: skip
 
 
 def _kind(kinds: dict[tuple[str, int], Kind], cluster: Cluster, number: int, cards: int) -> Kind:

@@ -32,6 +32,9 @@ POLICIES: Final = ("first_fit", "best_fit", "order", "ours")
 """`order`: the nodes of best fit, and ranks in our order."""
 LAYERS, HIDDEN, SEQUENCE, MICRO_BATCHES = 32, 8192, 4096, 8
 """Of the model that jobs train."""
+WORTH: Final = 0.95
+"""An exchange elsewhere over the one on best fit's nodes from which the others are worth taking, as
+best fit leaves most room to those who come later."""
 STAGES: Final = 16
 EXPERTS: Final = 64
 
@@ -146,10 +149,16 @@ class Kind:
         one_leaf = tight[0] // self.lowest == tight[-1] // self.lowest
         if policy == "best_fit" or one_leaf or not self.job.exchanges:
             return tight
-        if policy == "order":
-            room = np.bincount(tight, minlength=len(room))
+        ordered = self._search(np.bincount(tight, minlength=len(room)), thorough, order_only=True)
+        found = [tight, ordered]
+        if policy == "ours":
+            elsewhere = self._search(room, thorough)
+            if self.seconds(elsewhere) < WORTH * min(self.seconds(nodes) for nodes in found):
+                return elsewhere
+        return min(found, key=self.seconds)
+
+    def _search(self, room: Ints, thorough: bool, *, order_only: bool = False) -> Ints:
         messages = sum(len(s.src) for w in self.objective.wholes for s in w.stages)
-        found = search(room, self.blocks, self.sizes, block_layout(self.job, self.block),
-                       self.objective, messages, order_only=policy == "order",
-                       starts=STARTS if thorough else 0)  # fmt: skip
-        return min((tight, found), key=self.seconds)
+        return search(room, self.blocks, self.sizes, block_layout(self.job, self.block),
+                      self.objective, messages, order_only=order_only,
+                      starts=STARTS if thorough else 0)  # fmt: skip
