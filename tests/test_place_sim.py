@@ -195,6 +195,14 @@ def test_a_switch_takes_its_leaf_and_a_host_its_cards():
     assert (rack.nodes, rack.cards, rack.card % 4) == (1, 4, 0)
 
 
+def test_a_job_that_keeps_some_work_is_not_given_up(monkeypatch):
+    monkeypatch.setattr("roundelay.place.sim.clock.PATIENCE", 20)
+    often = replace(NONE, software=10_000.0, repair=0.0)
+    (run,) = clock([Arrival(0, 128, 1e6)], often).run().runs
+    assert run.failures > 200
+    assert run.work == pytest.approx(1e6)
+
+
 def test_work_is_lost_since_the_last_save():
     """Saves every 100 s of work, 30 s each; it fails at 250 s and again in its restart."""
     jobs = [Arrival(0, 8, 1000)]
