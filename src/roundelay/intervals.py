@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, sqrt
+from math import exp, expm1, inf, sqrt
 
 from .errors import RoundelayError
 
@@ -49,6 +49,43 @@ def daly(save: float, between_failures: float) -> float:
         return between_failures
     ratio = save / (2 * between_failures)
     return first * (1 + sqrt(ratio) / 3 + ratio / 9) - save
+
+
+def waste(save: float, restart: float, interval: float, between_failures: float) -> float:
+    """Part of the time that saves and failures take, to first order: d / t + (t / 2 + R) / M.
+
+    Young's; see `young`.
+
+    Args:
+        save: seconds that a save takes, d.
+        restart: seconds from a failure until work goes on, R.
+        interval: seconds from one save to the next, t.
+        between_failures: mean seconds between failures of the whole job, M.
+
+    Raises:
+        RoundelayError: a time that is not more than 0; a restart may take none.
+    """
+    _check(save, between_failures)
+    return save / interval + (interval / 2 + restart) / between_failures
+
+
+def effective(save: float, restart: float, work: float, between_failures: float) -> float:
+    """Part of the time that is work: t / (M exp(R / M) (exp((t + d) / M) - 1)).
+
+    Daly's complete cost, as named at `daly`: failures come at any time, also in saves and restarts.
+
+    Args:
+        save: seconds that a save takes, d.
+        restart: seconds from a failure until work goes on, R.
+        work: seconds from the end of one save to the begin of the next, t.
+        between_failures: mean seconds between failures of the whole job, M.
+
+    Raises:
+        RoundelayError: a time that is not more than 0; a restart may take none.
+    """
+    _check(save, between_failures)
+    m = between_failures
+    return work / (m * exp(restart / m) * expm1((work + save) / m))
 
 
 def _check(save: float, between_failures: float) -> None:

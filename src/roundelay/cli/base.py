@@ -30,6 +30,7 @@ COMMANDS: Final = (
     "place",
     "order",
     "inference-sim",
+    "cluster-sim",
     "check",
     "diagnose",
     "topology",

@@ -151,6 +151,7 @@ def search(
     *,
     more: Sequence[Ints] = (),
     order_only: bool = False,
+    starts: int = STARTS,
 ) -> Ints:
     """[block] the node of each.
 
@@ -163,19 +164,22 @@ def search(
         messages: between blocks, of one placement.
         more: orders of blocks to try besides those of the degrees.
         order_only: take the nodes as they are, which have room for no more.
+        starts: placements that are improved; 0: take the best as it is.
     """
     found = [first_fit(room, blocks)] if order_only else choices(room, blocks, sizes, layout)
     taken = list({nodes.tobytes(): nodes for nodes in found}.values())
     tries = {order.tobytes(): order for order in (*orders(layout), *more)}.values()
-    starts = []
+    first = []
     for nodes in taken:
         for order in tries:
             placed = np.empty(blocks, np.int64)
             placed[order] = nodes
-            starts.append(placed)
-    tried = np.array(starts)
+            first.append(placed)
+    tried = np.array(first)
     scores = _scored(tried, score, messages)
-    best = np.argsort(scores, kind="stable")[:STARTS]
+    if not starts:
+        return np.asarray(tried[int(np.argmin(scores))])
+    best = np.argsort(scores, kind="stable")[:starts]
     ends = [_improved(tried[i], float(scores[i]), room, score, messages) for i in best]
     return min(ends, key=lambda end: end[1])[0]
 

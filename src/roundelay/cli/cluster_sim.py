@@ -1,0 +1,135 @@
+"""`roundelay cluster-sim`: arrivals on a cluster over time, by policy of placing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from ..errors import RoundelayError
+from ..place.sim import (
+    MEDIAN,
+    POLICIES,
+    Arrival,
+    Rates,
+    Settings,
+    by_chance,
+    checkpoints,
+    compare,
+    larger,
+    loaded,
+    read_rates,
+    read_trace,
+    saving,
+    urgent,
+)
+from ..sweep import plotter
+from ..topology import Cluster
+from ..units import parse_time
+from .base import Command
+from .compared import WHAT, chart, entry, told
+from .output import emit
+from .progress import progress
+from .targets import Checked, cluster_option
+from .targets import read as read_file
+
+TIME: Final = Checked("TIME", parse_time)
+
+
+def _policies(text: str) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(text.split(",")))
+    for name in found:
+        if name not in POLICIES:
+            raise RoundelayError(f"policy {name!r:.80}; expected some of {', '.join(POLICIES)}")
+    return found
+
+
+@click.command(
+    cls=Command,
+    short_help="jobs that arrive over time: waiting, failures, and what placing costs, by policy",
+    help="Run the jobs of a trace, or jobs by chance, on a modelled cluster. Each starts once all "
+    "its cards are free (a gang); others may pass it if they don't delay it. Cards, hosts and "
+    "switches fail; jobs go on from their last save. A line for each policy of placing says what "
+    "came of it.",
+)
+@cluster_option(required=True)
+@click.option("--trace", type=click.Path(path_type=Path), metavar="FILE.csv",
+              help="jobs: columns arrival_s, gpus or cards, and duration_s or steps; perhaps kind "
+              "and priority (default: jobs by chance)")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1), default=500,
+              help="how many, by chance (default 500)")  # fmt: skip
+@click.option("--scale", type=click.IntRange(1), default=1,
+              help="cards of a job for each of the trace (default 1)")  # fmt: skip
+@click.option("--median", type=TIME, default=f"{MEDIAN:g}s",
+              help="half of the jobs last longer, where no durations are given (default "
+              "3600s)")  # fmt: skip
+@click.option("--load", type=float,
+              help="part of the cards that jobs ask for, in the mean, while they arrive (default: "
+              "as in the trace; 0.8 by chance)")  # fmt: skip
+@click.option("--urgent", "raised", type=float, default=0.0,
+              help="part of the jobs that may take the cards of others (default 0)")  # fmt: skip
+@click.option("--policies", type=Checked("NAMES", _policies), default=",".join(POLICIES),
+              help="first_fit; best_fit, as Kueue and KAI; order: best fit's nodes, ranks in our "
+              "order; ours (default all)")  # fmt: skip
+@click.option("--exchange", type=click.FloatRange(0, 1), default=0.2,
+              help="part of a step that exchange takes, where it is cheapest (default "
+              "0.2)")  # fmt: skip
+@click.option("--failures", "rates", type=Checked("KEY=VALUE,...", read_rates), default="llama3",
+              help="in a million card-hours: card, host, switch, software, slow; times: repair, "
+              "lasts, found; slower; or none (default llama3: one in 3.09 hours for 16,384 "
+              "cards)")  # fmt: skip
+@click.option("--save", type=TIME, default="30s", help="that a save takes (default 30s)")
+@click.option("--restart", type=TIME, default="300s",
+              help="from a failure until work goes on (default 300s)")  # fmt: skip
+@click.option("--interval", type=TIME,
+              help="of work between saves (default: as Daly says, by cards)")  # fmt: skip
+@click.option("--no-backfill", is_flag=True, help="nobody passes the first of the queue")
+@click.option("--seed", type=click.IntRange(0), default=1, help="of jobs and failures (default 1)")
+@click.option("--plot", "picture", type=click.Path(dir_okay=False, path_type=Path),
+              help="draw --what over the jobs into this file: .svg, .html (needs plotly) or .png "
+              "(needs CairoSVG)")  # fmt: skip
+@click.option("--what", type=click.Choice(tuple(WHAT)), default="exchange",
+              help="what is drawn (default exchange)")  # fmt: skip
+def command(
+    where: Cluster,
+    policies: Sequence[str],
+    exchange: float,
+    rates: Rates,
+    save: float,
+    restart: float,
+    interval: float | None,
+    no_backfill: bool,
+    seed: int,
+    picture: Path | None,
+    what: str,
+    as_json: str | None,
+    **given: Any,
+) -> None:
+    """Run and print."""
+    draw = plotter(picture) if picture else None
+    jobs = _jobs(where, seed, **given)
+    saves = saving(where, jobs, save, restart, rates, interval)
+    settings = Settings(policies[0], saves, rates, exchange, not no_backfill, seed)
+    with progress(len(policies), 0) as step:
+        found = compare(where, jobs, policies, settings, lambda one: step({"policy": one.policy}))
+    advice = checkpoints(where, [job.cards for job in jobs], save, restart, rates)
+    if draw:
+        draw(chart(found, what, where))
+    emit(entry(found, advice, where), as_json, lambda: told(found, advice, where))
+
+
+def _jobs(
+    where: Cluster, seed: int, *, trace: Path | None, jobs: int, scale: int, median: float,
+    load: float | None, raised: float,
+) -> list[Arrival]:  # fmt: skip
+    if trace:
+        text = read_file(trace).decode("utf-8", "replace")
+        found = larger(read_trace(text, str(trace), median), scale)
+    else:
+        found = larger(by_chance(jobs, seed, where.size // scale or 1, median), scale)
+        load = 0.8 if load is None and len(found) > 1 else load
+    if load is not None:
+        found = loaded(found, where.size, load)
+    return urgent(found, raised, seed)

@@ -1,0 +1,41 @@
+"""Jobs on a cluster over time: queues, failures, and what placing costs."""
+
+from __future__ import annotations
+
+from .arrivals import MEDIAN, Arrival, by_chance, larger, loaded, read_trace, urgent
+from .clock import ClusterClock, Outcome, Settings
+from .kinds import CUTS, POLICIES, Kind, cut_job
+from .rates import KINDS, Failure, Rates, failures, read_rates
+from .results import PARTS, Checkpoint, Summary, checkpoints, compare, saving, summary
+from .run import Run, Saving
+
+__all__ = [
+    "CUTS",
+    "KINDS",
+    "MEDIAN",
+    "PARTS",
+    "POLICIES",
+    "Arrival",
+    "Checkpoint",
+    "ClusterClock",
+    "Failure",
+    "Kind",
+    "Outcome",
+    "Rates",
+    "Run",
+    "Saving",
+    "Settings",
+    "Summary",
+    "by_chance",
+    "checkpoints",
+    "compare",
+    "cut_job",
+    "failures",
+    "larger",
+    "loaded",
+    "read_rates",
+    "read_trace",
+    "saving",
+    "summary",
+    "urgent",
+]
