@@ -125,6 +125,22 @@ WANTED: dict[str, tuple[Want, ...]] = {
     "sched/11": (Want("fabric", False, r"8 switches.*10 hosts.*4xHDR.*are no hosts.*node02"),),
     "sched/15": (Want("fabric", False, r"2:2.*up to 2 links.*No switch has more links down"),),
     "sched/19": (Want("incomplete", True, "not describe"), Want("fabric", False, "4xNDR")),
+    "sched/09": (Want("fabric", False, "1 blocks of 2 hosts.*planning: 2"),),
+    "sched/13": (Want("fabric", False, r"5 switches.*1 hosts.*4xHDR.*Aggregation nodes .1."),),
+    "sched/17": (Want("slower_links", False, r"4 links of hosts run at 4xEDR .12.5 GB.*4xHDR"),),
+    "sched/21": (Want("levels", False, r"3 levels.*block.*rack.*hostname"),),
+    "sched/23": (Want("placement_asked", False, r"2 pods of 1 cards.*within one "
+                      r"cloud.google.com/gce-topology-block"),),
+    "sched/25": (Want("fabric", False, r"7 switches in 3 levels.*72 hosts.*18, 36, 72"),),
+    "sched/27": (Want("order_differs", False, r"same 8 nodes in another order.*SwitchAsNodeRank"),),
+    "plan/01": (Want("plan", False, r"all_to_all of 8 ranks by LL.*15 thread blocks.*cpy 1, r 7, "
+                     r"s 7.*0 to 9216 bytes.*is proved"),),
+    "plan/03": (Want("plan_refused", True, r"outofplace, minBytes, maxBytes"),
+                Want("plan", False, "is proved")),
+    "plan/05": (Want("plan", False, r"2 ranks by Simple.*rres 8.*is proved"),),
+    "plan/07": (Want("plan", False, r"named transfer_pack: all_gather of 2 ranks.*is proved"),),
+    "plan/09": (Want("plan", False, r"4 ranks.*pipeline.*buffer_alignment, max_message_size, "
+                     r"min_message_size.*is proved"),),
     "gloo/07": (Want("loopback", True, "127.0.0.1, its own loopback address"),),
     "gloo/19": (Want("timed_out", True, "waited 1800000 ms"),),
     "gloo/17": (Want("peer_lost", True, "closed from the other side"),),

@@ -14,6 +14,13 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("rocm_topo", re.compile(rb"between two GPUs")),
     ("topology_conf", re.compile(rb"^\s*(?:SwitchName|BlockName|RingName)\s*=", re.M | re.I)),
     ("ibnetdiscover", re.compile(rb'^(?:Switch|Ca|Hca|Rt)\s+\d+\s+"', re.M)),
+    ("ibnet_flat", re.compile(rb"^(?:CA|SW|RT)\s+\d+\s+\d+\s+0x[0-9a-f]+\s+\d+x\s+[A-Z]{3}", re.M)),
+    ("iblinkinfo", re.compile(rb"^[^\n]*\d\[[^\]\n]*\]\s*==\([^\n]*\)==>", re.M)),
+    ("topology_yaml", re.compile(rb"^\s*-\s+topology:\s", re.M)),
+    ("kueue", re.compile(rb"^\s*(?:apiVersion:\s*[\"']?)?kueue\.x-k8s\.io/", re.M)),
+    ("topograph", re.compile(rb"^switches:[ \t]*\r?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]+[\w.-]+:",
+                             re.M)),
+    ("nodelist", re.compile(rb"\bSLURM_(?:JOB_)?NODELIST=\w")),
     ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b")),
     ("watchdog", re.compile(rb"WorkNCCL\(|detected by watchdog|CollectiveFingerPrint\(|NCCLRAS|"
                             rb"gloo/transport|connectFullMesh|Timed out waiting \d+|"

@@ -10,8 +10,12 @@ from typing import Any, Final
 from ..errors import RoundelayError
 from ..formats.fabric import Fabric
 from ..formats.flight import Dump, read_flight
+from ..formats.iblink import read_iblinkinfo, read_ibnet_flat
 from ..formats.ibnet import read_ibnetdiscover
+from ..formats.kueue import read_kueue
 from ..formats.machine import Machine
+from ..formats.msccl_xml import read_msccl
+from ..formats.mscclpp_plan import absent, read_mscclpp
 from ..formats.nccl_graph import read_nccl_graph
 from ..formats.nccl_log import read_nccl_lines
 from ..formats.nccl_tests import read_nccl_tests
@@ -21,6 +25,8 @@ from ..formats.plain import text_of
 from ..formats.rocm_topo import read_rocm_topo
 from ..formats.slurm import read_topology_conf
 from ..formats.topo_matrix import read_topo_matrix
+from ..formats.topograph import read_topograph
+from ..formats.topology_yaml import read_topology_yaml
 from ..formats.watchdog import read_watchdog_lines
 from ..i18n import Translate, message
 from ..topology import Cluster
@@ -36,6 +42,8 @@ from .graphs import graph_findings
 from .logs import log_findings
 from .machines import machine_findings
 from .measured import measured_findings
+from .placements import kueue_findings, nodelist_findings
+from .plans import msccl_findings, mscclpp_findings
 from .recognise import kinds_of
 from .watched import watched_findings
 
@@ -44,8 +52,6 @@ AREAS: Final = ("hang", "machine", "speed")
 NOT_READ: Final = MappingProxyType(
     {
         "trace": message("a profiler's trace"),
-        "msccl": message("an MSCCL algorithm"),
-        "mscclpp": message("an MSCCL++ plan"),
         "schedule": message("a schedule file, which verify, cost and show take"),
         "execution_trace": message("an execution trace"),
     }
@@ -189,6 +195,32 @@ def _fabric(read: Callable[[bytes], Fabric]) -> Callable[[Diagnosis, Given, Mode
     return take
 
 
+def _fabrics(found: Diagnosis, given: Given, model: Model) -> None:
+    for fabric in read_topology_yaml(given.whole()):
+        found.hosts |= set(fabric.all_hosts)
+        found.findings += fabric_findings(f"{given.name}: {fabric.name}", fabric)
+        found.notes += [(given.name, note) for note in fabric.notes]
+
+
+def _kueue(found: Diagnosis, given: Given, model: Model) -> None:
+    found.findings += kueue_findings(given.name, read_kueue(given.whole()))
+
+
+def _nodelist(found: Diagnosis, given: Given, model: Model) -> None:
+    found.findings += nodelist_findings(given.name, text_of(given.whole()))
+
+
+def _msccl(found: Diagnosis, given: Given, model: Model) -> None:
+    algo = read_msccl(given.whole())
+    found.findings += msccl_findings(given.name, algo)
+    found.notes += [(given.name, note) for note in algo.notes]
+
+
+def _mscclpp(found: Diagnosis, given: Given, model: Model) -> None:
+    data = given.whole()
+    found.findings += mscclpp_findings(given.name, read_mscclpp(data), absent(data))
+
+
 def _log(found: Diagnosis, given: Given, model: Model) -> None:
     log = read_nccl_lines(given.lines())
     found.hosts |= {thread.host for thread in log.threads.values()} - {""}
@@ -267,7 +299,10 @@ TAKE: Final = MappingProxyType(
         **{kind: _machine(read) for kind, read in READ.items()}, "nccl_graph": _graph,
         "nccl_log": _log, "watchdog": _watchdog, "flight": _flight, "nccl_tests": _speed,
         "facts": _speed, "topology_conf": _fabric(read_topology_conf),
-        "ibnetdiscover": _fabric(read_ibnetdiscover),
+        "ibnetdiscover": _fabric(read_ibnetdiscover), "ibnet_flat": _fabric(read_ibnet_flat),
+        "iblinkinfo": _fabric(read_iblinkinfo), "topograph": _fabric(read_topograph),
+        "topology_yaml": _fabrics, "kueue": _kueue, "nodelist": _nodelist, "msccl": _msccl,
+        "mscclpp": _mscclpp,
     }
 )  # fmt: skip
 """What is done with each kind."""

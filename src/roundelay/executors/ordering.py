@@ -9,6 +9,11 @@ from typing import Any, NamedTuple
 
 from ..errors import RoundelayError
 
+
+class NotProved(RoundelayError):
+    """Too large, or of a form that is read but not proved: it may be right or wrong."""
+
+
 Key = tuple[Any, ...]
 """A place: its rank (-1 of a switch), its buffer and its number; of a message, what names it."""
 

@@ -11,7 +11,7 @@ from ..errors import RoundelayError
 from ..formats.mscclpp_plan import Block, Buffer, ExecutionPlan, Gpu, Operation
 from ..schedule import Schedule
 from ..verify import Verdict, verify
-from .ordering import Act, Key, Unit
+from .ordering import Act, Key, NotProved, Unit
 from .replay import ACTS, replay
 
 SIGNALS: Final = ("signal", "rlxsignal", "pws", "pwsf")
@@ -130,11 +130,11 @@ class _Reader:
                 raise RoundelayError(f"{where} is not known; expected one of "
                                      f"{', '.join(sorted(OPERATIONS))}")  # fmt: skip
             if op.tbg_info and op.tbg_info.get("tbg_size", 1) > 1:
-                raise RoundelayError(f"{where} is shared by a group of thread blocks; such plans "
+                raise NotProved(f"{where} is shared by a group of thread blocks; such plans "
                                      "are read, but not proved")  # fmt: skip
             me = len(self.made)
             if me >= ACTS:
-                raise RoundelayError(f"more than {ACTS:,} operations; too many to prove")
+                raise NotProved(f"more than {ACTS:,} operations; too many to prove")
             units = tuple(_Units(self.plan, gpu, block, op, where).all())
             self._packets(op, units, me)
             keys = self._turns(gpu, block, op, me, turns, where)

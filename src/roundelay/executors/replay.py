@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import RoundelayError
 from ..rounds import COPY, REDUCE, Round
 from ..schedule import Schedule
-from .ordering import Act, Key, Unit, in_order, refuse_races, told
+from .ordering import Act, Key, NotProved, Unit, in_order, refuse_races, told
 
 ACTS: Final = 20_000
 UNITS: Final = 500_000
@@ -41,13 +41,13 @@ def replay(
 
     Raises:
         RoundelayError: acts wait for one another, use a place unordered or read it empty, add
-            chunks that do not belong together, or the outcome is not in the output; or there are
-            too many.
+            chunks that do not belong together, or the outcome is not in the output.
+        NotProved: there are too many.
     """
     chunks = per_loop * (ranks if collective == "all_to_all" else 1)
     if len(acts) > ACTS or sum(len(a.units) for a in acts) > UNITS or chunks > CHUNKS:
-        raise RoundelayError(f"{len(acts):,} steps over {chunks:,} chunks are too many to prove; "
-                             f"expected at most {ACTS:,} and {CHUNKS:,}")  # fmt: skip
+        raise NotProved(f"{len(acts):,} steps over {chunks:,} chunks are too many to prove; "
+                        f"expected at most {ACTS:,} and {CHUNKS:,}")  # fmt: skip
     if not chunks:
         raise RoundelayError("no chunks in input and output; expected at least one")
     empty = Schedule(collective, ranks, chunks, ())

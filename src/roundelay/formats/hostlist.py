@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ..errors import RoundelayError
@@ -12,6 +13,7 @@ MOST: Final = 2**20
 _PART: Final = re.compile(r"[^,\[\]]*(?:\[[^\[\]]*\][^,\[\]]*)*")
 _BRACKET: Final = re.compile(r"\[([^\[\]]*)\]")
 _RANGE: Final = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?")
+_LAST: Final = re.compile(r"(.*?)([0-9]{1,12})([^0-9]*)")
 
 
 def hosts(text: str) -> tuple[str, ...]:
@@ -59,3 +61,38 @@ def _numbers(text: str, left: int) -> list[str]:
         wide = len(first)
         found += [str(number).zfill(wide) for number in range(int(first), int(last) + 1)]
     return found
+
+
+def compressed(names: Iterable[str]) -> str:
+    """A list of the names as short as Slurm writes it; `hosts` gives the same names, sorted.
+
+    The last number of a name makes the range. Zeros in front stay.
+    """
+    plain: set[str] = set()
+    numbered: dict[tuple[str, str], set[str]] = {}
+    for name in names:
+        if (parts := _LAST.fullmatch(name)) is None:
+            plain.add(name)
+        else:
+            numbered.setdefault((parts[1], parts[3]), set()).add(parts[2])
+    groups: dict[tuple[str, int, str], set[int]] = {}
+    for (before, behind), texts in numbered.items():
+        padded = {len(text) for text in texts if text[0] == "0" and len(text) > 1}
+        for text in texts:
+            wide = len(text) if len(text) in padded else 0
+            groups.setdefault((before, wide, behind), set()).add(int(text))
+    words = sorted(plain)
+    for (before, wide, behind), numbers in sorted(groups.items()):
+        ranges = ",".join(_ranges(sorted(numbers), wide))
+        inside = f"[{ranges}]" if "-" in ranges or "," in ranges else ranges
+        words.append(f"{before}{inside}{behind}")
+    return ",".join(words)
+
+
+def _ranges(numbers: Sequence[int], wide: int) -> Iterator[str]:
+    first = 0
+    for i in range(1, len(numbers) + 1):
+        if i == len(numbers) or numbers[i] != numbers[i - 1] + 1:
+            low, high = (str(numbers[k]).zfill(wide) for k in (first, i - 1))
+            yield low if low == high else f"{low}-{high}"
+            first = i

@@ -173,6 +173,14 @@ def broken_limits(plan: ExecutionPlan) -> list[str]:
     return wrong
 
 
+def absent(data: bytes) -> list[str]:
+    """Keys with a default that a file leaves out, of the plan itself."""
+    known = {field.encode_name for field in msgspec.structs.fields(ExecutionPlan)
+             if not field.required}  # fmt: skip
+    found = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    return sorted(known - set(found))
+
+
 def read_mscclpp(data: bytes) -> ExecutionPlan:
     """The plan of a file; keys that are not known are left out.
 

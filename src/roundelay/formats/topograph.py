@@ -1,0 +1,96 @@
+"""Topograph's model of a data centre: switches below switches, and blocks of nodes on them.
+
+The form is that of tests/models in github.com/NVIDIA/topograph: `switches` by name with the
+switches below them, and `blocks` (or `nodes` of a switch) with lists of hosts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+from ..errors import RoundelayError
+from ..i18n import message
+from .fabric import Cable, Fabric
+from .hostlist import hosts
+from .note import Note
+from .yaml_nodes import read_yaml
+
+DOMAIN: Final = "domain"
+"""In the name of the annotation that tells which nodes share NVLink."""
+
+
+def read_topograph(data: bytes) -> Fabric:
+    """The switches and hosts of a model. Domains of NVLink become its block sizes.
+
+    Raises:
+        RoundelayError: it is no such file, or a list of hosts is not sound; PyYAML is missing.
+    """
+    yaml = read_yaml(data)
+    document = next((d for d in yaml.documents if isinstance(d, dict)
+                     and isinstance(d.get("switches"), dict)), None)  # fmt: skip
+    if document is None:
+        raise RoundelayError("no switches by name; expected a model of topograph")
+    notes: list[Note] = []
+    switches: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    own: dict[str, list[str]] = {}
+    cables: list[Cable] = []
+    for name, body in document["switches"].items():
+        switches[name], lines[name] = name, yaml.line(body)
+        below = body.get("switches") if isinstance(body, dict) else None
+        cables += [Cable(name, str(low)) for low in below or () if isinstance(below, list)]
+        own[name] = _hosts(body.get("nodes") if isinstance(body, dict) else None, lines[name])
+    domains: Counter[str] = Counter()
+    blocks = document.get("blocks")
+    for block in blocks if isinstance(blocks, list) else ():
+        if not isinstance(block, dict):
+            continue
+        at = yaml.line(block)
+        name, found = str(block.get("switch", ""))[:200], _hosts(block.get("nodes"), at)
+        if name not in switches:
+            switches[name], lines[name] = name or f"block {len(switches)}", at
+        own.setdefault(name, []).extend(found)
+        domains[_domain(block)] += len(found)
+    if not any(own.values()):
+        notes.append(Note(0, message("no nodes stand in the file")))
+    unlisted = tuple(dict.fromkeys(c.b for c in cables if c.b not in switches))
+    del domains[""]
+    return Fabric(
+        "topograph", "tree", switches, {name: tuple(found) for name, found in own.items()},
+        tuple(cables), block_sizes=_sizes(tuple(domains.values())), unlisted=unlisted, lines=lines,
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _sizes(domains: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes of blocks for Slurm: that of a domain, and twice it again and again up to all."""
+    if not domains:
+        return ()
+    size, total = min(domains), sum(domains)
+    found = [size]
+    while found[-1] * 2 <= total:
+        found.append(found[-1] * 2)
+    return tuple(found)
+
+
+def _domain(block: dict[str, Any]) -> str:
+    for table in ("annotations", "labels"):
+        inside = block.get(table)
+        for key, value in inside.items() if isinstance(inside, dict) else ():
+            if DOMAIN in key or "nvlink" in key.lower():
+                return str(value)
+    return ""
+
+
+def _hosts(value: Any, line: int) -> list[str]:
+    """Names in a list of lists of hosts, or of nodes by name."""
+    parts = [value] if isinstance(value, str) else value or ()
+    found: list[str] = []
+    try:
+        for part in parts:
+            if isinstance(part, str) and part.strip():
+                found += hosts(part)
+    except RoundelayError as error:
+        raise RoundelayError(f"line {line}: {error}") from None
+    return found
