@@ -32,6 +32,7 @@ COMMANDS: Final = (
     "check",
     "diagnose",
     "topology",
+    "convert",
     "bench",
     "moe",
     "probe",
