@@ -27,9 +27,10 @@ def msccl_findings(file: str, algo: Algo) -> list[Finding]:
         "protocol": algo.protocol, "blocks": _span(blocks), "steps": _counts(kinds, len(algo.gpus)),
         "low": str(algo.low), "high": str(algo.high), "ways": ", ".join(ways) or "-",
     }  # fmt: skip
-    reason = ["An MSCCL algorithm named {name}: {collective} of {ranks} ranks by {protocol}, with "
-              "{blocks} thread blocks a rank; steps of a rank: {steps}. It is for calls of {low} "
-              "to {high} bytes, {ways}."]  # fmt: skip
+    reason = ["An MSCCL algorithm named {name}: {collective} of {ranks} ranks by {protocol}, "
+              "{ways}, with {blocks} thread blocks a rank; steps of a rank: {steps}."]  # fmt: skip
+    if algo.low or algo.high < NEEDED["maxBytes"]:
+        reason.append("It is for calls of {low} to {high} bytes.")
     found = [_proved(file, figures, reason, lambda: prove_msccl(algo))]
     if algo.missing:
         stands = ", ".join(f'{name}="{NEEDED[name]}"' for name in algo.missing)
@@ -86,8 +87,9 @@ def _proved(
     if wrong:
         kind, advice = "plan_wrong", "Do not run it. Mend the step that is named, or make it anew."
         reason.append("It is wrong: {wrong}.")
-    return tell(kind, str(figures["name"]), figures, reason, advice, (Evidence(file, 1, ""),),
-                fault=bool(wrong), confidence=0.95, area="machine")  # fmt: skip
+    cited = (Evidence(file, 1, str(figures["name"])),)
+    return tell(kind, str(figures["name"]), figures, reason, advice, cited, fault=bool(wrong),
+                confidence=0.95, area="machine")  # fmt: skip
 
 
 def _limits(file: str, name: str, wrong: list[str], whose: str) -> list[Finding]:
@@ -96,7 +98,7 @@ def _limits(file: str, name: str, wrong: list[str], whose: str) -> list[Finding]
     return [tell(
         "plan_refused", name, {"whose": whose, "wrong": "; ".join(wrong[:4])},
         ["It goes beyond the limits of {whose}: {wrong}."], "Take fewer ranks, chunks or steps.",
-        (Evidence(file, 1, ""),), fault=True, confidence=0.9, area="machine",
+        (Evidence(file, 1, name),), fault=True, confidence=0.9, area="machine",
     )]  # fmt: skip
 
 

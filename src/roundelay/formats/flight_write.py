@@ -65,5 +65,5 @@ def _entry(call: Call, names: Mapping[str, str], unknown: int | None) -> dict[st
         "timeout_ms": 0,
         "is_p2p": call.between,
         "frames": [{"name": "", "filename": file, "line": int(line)}]
-        if file and line.isdigit() else [],
+        if file and line.isdecimal() else [],
     }  # fmt: skip

@@ -10,6 +10,8 @@ from ..errors import RoundelayError
 
 MOST: Final = 2**20
 """Names of a list."""
+LETTERS: Final = 2**25
+"""Characters of all names of a list together."""
 _PART: Final = re.compile(r"[^,\[\]]*(?:\[[^\[\]]*\][^,\[\]]*)*")
 _BRACKET: Final = re.compile(r"\[([^\[\]]*)\]")
 _RANGE: Final = re.compile(r"(\d{1,12})(?:-(\d{1,12}))?")
@@ -23,13 +25,15 @@ def hosts(text: str) -> tuple[str, ...]:
         RoundelayError: a bracket or a range is not sound, or there are more than a million names.
     """
     found: list[str] = []
-    at = 0
+    at, letters = 0, LETTERS
     while at < len(text):
         part = _PART.match(text, at)
         if part is None or not part[0].strip():
             raise RoundelayError(f"{text[:80]!r}: no list of hosts at {text[at : at + 20]!r}; "
                                  "expected such as node[01-16,20]")  # fmt: skip
-        found += _expanded(part[0].strip(), MOST - len(found))
+        more = _expanded(part[0].strip(), MOST - len(found), letters)
+        letters -= sum(map(len, more))
+        found += more
         at = part.end()
         if at < len(text) and text[at] != ",":
             raise RoundelayError(f"{text[:80]!r}: a bracket that is not closed or not opened")
@@ -37,13 +41,14 @@ def hosts(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _expanded(part: str, left: int) -> list[str]:
+def _expanded(part: str, left: int, letters: int) -> list[str]:
     names = [""]
     end = 0
     for bracket in _BRACKET.finditer(part):
         plain, numbers = part[end : bracket.start()], _numbers(bracket[1], left)
-        if len(names) * len(numbers) > left:
-            raise RoundelayError(f"{part[:80]!r}: more than {MOST:,} names")
+        count = len(names) * len(numbers)
+        if count > left or count * len(part) > letters:
+            raise RoundelayError(f"{part[:80]!r}: more than {MOST:,} names, or too long ones")
         names = [f"{name}{plain}{number}" for name in names for number in numbers]
         end = bracket.end()
     return [name + part[end:] for name in names]
@@ -56,11 +61,33 @@ def _numbers(text: str, left: int) -> list[str]:
         if bounds is None:
             raise RoundelayError(f"[{text[:60]}]: {word[:20]!r} is no range; expected such as 1-4")
         first, last = bounds[1], bounds[2] or bounds[1]
-        if not 0 <= int(last) - int(first) < left:
+        if not 0 <= int(last) - int(first) < left - len(found):
             raise RoundelayError(f"[{text[:60]}]: {word[:20]!r} runs backwards, or is too long")
         wide = len(first)
         found += [str(number).zfill(wide) for number in range(int(first), int(last) + 1)]
     return found
+
+
+class Lists:
+    """Lists of hosts of one file, which must not grow beyond all bounds together."""
+
+    def __init__(self) -> None:
+        self._left = 2 * MOST
+
+    def read(self, text: str, line: int) -> tuple[str, ...]:
+        """The names of a list, none of an empty one.
+
+        Raises:
+            RoundelayError: as `hosts`, with the line; or there are too many in the file.
+        """
+        try:
+            found = hosts(text) if text.strip() else ()
+        except RoundelayError as error:
+            raise RoundelayError(f"line {line}: {error}") from None
+        self._left -= len(found)
+        if self._left < 0:
+            raise RoundelayError(f"line {line}: more than {2 * MOST:,} names in the file")
+        return found
 
 
 def compressed(names: Iterable[str]) -> str:

@@ -95,7 +95,7 @@ def _asked(yaml: Yaml, document: dict[str, Any], part: Any, pods: int = 1) -> It
     if not isinstance(part, dict):
         return
     for key in ("parallelism", "replicas", "size"):
-        if str(part.get(key, "")).isdigit() and len(str(part[key])) < 8:
+        if str(part.get(key, "")).isdecimal() and len(str(part[key])) < 8:
             pods = int(part[key])
     meta = part.get("metadata")
     notes = meta.get("annotations") if isinstance(meta, dict) else None
@@ -117,6 +117,6 @@ def _cards(template: dict[str, Any]) -> int:
         resources = container.get("resources")
         limits = resources.get("limits") if isinstance(resources, dict) else None
         for key, value in limits.items() if isinstance(limits, dict) else ():
-            if key.endswith("/gpu") and str(value).isdigit() and len(str(value)) < 6:
+            if key.endswith("/gpu") and str(value).isdecimal() and len(str(value)) < 6:
                 count += int(value)
     return count

@@ -8,7 +8,7 @@ from typing import Final
 from ..errors import RoundelayError
 from ..i18n import message
 from .fabric import Cable, Fabric
-from .hostlist import hosts
+from .hostlist import Lists
 from .note import Note
 from .plain import text_of
 
@@ -31,12 +31,13 @@ def read_topology_conf(data: bytes) -> Fabric:
     below: dict[str, tuple[str, ...]] = {}
     lines: dict[str, int] = {}
     sizes: tuple[int, ...] = ()
+    lists = Lists()
     for number, raw in enumerate(text_of(data).split("\n"), 1):
         text = raw.split("#")[0]
         fields = {key.lower(): value for key, value in _PAIR.findall(text)}
         kind = next((kind for key, kind in _KINDS if key in fields), "")
         if "blocksizes" in fields:
-            sizes = tuple(int(n) for n in fields["blocksizes"].split(",") if n.isdigit()
+            sizes = tuple(int(n) for n in fields["blocksizes"].split(",") if n.isdecimal()
                           and len(n) < 10)  # fmt: skip
         if not kind:
             if text.strip() and "blocksizes" not in fields:
@@ -44,14 +45,14 @@ def read_topology_conf(data: bytes) -> Fabric:
                 notes.append(Note(number, what))
             continue
         kinds[kind] = None
-        for name in _listed(fields[f"{'switch' if kind == 'tree' else kind}name"], number):
+        for name in lists.read(fields[f"{'switch' if kind == 'tree' else kind}name"], number):
             if name in switches:
                 what = message("{name} stands there twice; the first one counts", name=name)
                 notes.append(Note(number, what))
                 continue
             switches[name], lines[name] = name, number
-            own[name] = _listed(fields.get("nodes", ""), number)
-            below[name] = _listed(fields.get("switches", ""), number)
+            own[name] = lists.read(fields.get("nodes", ""), number)
+            below[name] = lists.read(fields.get("switches", ""), number)
     if not switches:
         raise RoundelayError("no SwitchName, BlockName or RingName; expected a topology.conf of "
                              "Slurm, such as SwitchName=s0 Nodes=node[0-5]")  # fmt: skip
@@ -62,9 +63,3 @@ def read_topology_conf(data: bytes) -> Fabric:
     return Fabric("slurm", next(iter(kinds)), switches, own, cables, block_sizes=sizes,
                   unlisted=unlisted, lines=lines, notes=tuple(notes))  # fmt: skip
 
-
-def _listed(text: str, number: int) -> tuple[str, ...]:
-    try:
-        return hosts(text) if text else ()
-    except RoundelayError as error:
-        raise RoundelayError(f"line {number}: {error}") from None

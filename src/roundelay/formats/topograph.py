@@ -12,7 +12,7 @@ from typing import Any, Final
 from ..errors import RoundelayError
 from ..i18n import message
 from .fabric import Cable, Fabric
-from .hostlist import hosts
+from .hostlist import Lists
 from .note import Note
 from .yaml_nodes import read_yaml
 
@@ -36,18 +36,20 @@ def read_topograph(data: bytes) -> Fabric:
     lines: dict[str, int] = {}
     own: dict[str, list[str]] = {}
     cables: list[Cable] = []
+    lists = Lists()
     for name, body in document["switches"].items():
         switches[name], lines[name] = name, yaml.line(body)
         below = body.get("switches") if isinstance(body, dict) else None
         cables += [Cable(name, str(low)) for low in below or () if isinstance(below, list)]
-        own[name] = _hosts(body.get("nodes") if isinstance(body, dict) else None, lines[name])
+        nodes = body.get("nodes") if isinstance(body, dict) else None
+        own[name] = _hosts(lists, nodes, lines[name])
     domains: Counter[str] = Counter()
     blocks = document.get("blocks")
     for block in blocks if isinstance(blocks, list) else ():
         if not isinstance(block, dict):
             continue
         at = yaml.line(block)
-        name, found = str(block.get("switch", ""))[:200], _hosts(block.get("nodes"), at)
+        name, found = str(block.get("switch", ""))[:200], _hosts(lists, block.get("nodes"), at)
         if name not in switches:
             switches[name], lines[name] = name or f"block {len(switches)}", at
         own.setdefault(name, []).extend(found)
@@ -65,9 +67,9 @@ def read_topograph(data: bytes) -> Fabric:
 
 def _sizes(domains: tuple[int, ...]) -> tuple[int, ...]:
     """Sizes of blocks for Slurm: that of a domain, and twice it again and again up to all."""
-    if not domains:
+    size, total = min(filter(None, domains), default=0), sum(domains)
+    if not size:
         return ()
-    size, total = min(domains), sum(domains)
     found = [size]
     while found[-1] * 2 <= total:
         found.append(found[-1] * 2)
@@ -83,14 +85,7 @@ def _domain(block: dict[str, Any]) -> str:
     return ""
 
 
-def _hosts(value: Any, line: int) -> list[str]:
+def _hosts(lists: Lists, value: Any, line: int) -> list[str]:
     """Names in a list of lists of hosts, or of nodes by name."""
     parts = [value] if isinstance(value, str) else value or ()
-    found: list[str] = []
-    try:
-        for part in parts:
-            if isinstance(part, str) and part.strip():
-                found += hosts(part)
-    except RoundelayError as error:
-        raise RoundelayError(f"line {line}: {error}") from None
-    return found
+    return [name for part in parts if isinstance(part, str) for name in lists.read(part, line)]

@@ -9,12 +9,11 @@ from typing import Any, Final
 from ..errors import RoundelayError
 from ..i18n import message
 from .fabric import Cable, Fabric
-from .hostlist import hosts
+from .hostlist import Lists
 from .note import Note
 from .yaml_nodes import Yaml, read_yaml
 
 KINDS: Final = ("tree", "block", "ring", "flat", "torus3d")
-MOST: Final = 2**20
 
 
 def read_topology_yaml(data: bytes) -> tuple[Fabric, ...]:
@@ -49,6 +48,7 @@ def _one(yaml: Yaml, entry: Mapping[str, Any]) -> Fabric:
     own: dict[str, tuple[str, ...]] = {}
     lines: dict[str, int] = {}
     cables: list[Cable] = []
+    lists = Lists()
     for item in _items(body, listed[kind][0]) if kind in listed else ():
         name, at = str(item.get(listed[kind][1], ""))[:200], yaml.line(item)
         if not name or name in switches:
@@ -56,15 +56,15 @@ def _one(yaml: Yaml, entry: Mapping[str, Any]) -> Fabric:
             notes.append(Note(at, what))
             continue
         switches[name], lines[name] = name, at
-        own[name] = _hosts(item.get("nodes", ""), at) + tuple(_regions(item, at))
-        cables += [Cable(name, low) for low in _hosts(item.get("children", ""), at)]
+        own[name] = _hosts(lists, item.get("nodes", ""), at) + tuple(_regions(lists, item, at))
+        cables += [Cable(name, low) for low in _hosts(lists, item.get("children", ""), at)]
         if kind == "torus3d":
             _check_torus(item, own[name], at, notes)
     unlisted = tuple(dict.fromkeys(c.b for c in cables if c.b not in switches))
     sizes = body.get("block_sizes") if isinstance(body, dict) else None
     return Fabric(
         "slurm", "torus" if kind == "torus3d" else kind, switches, own, tuple(cables),
-        block_sizes=tuple(int(n) for n in sizes if str(n).isdigit() and len(str(n)) < 10)
+        block_sizes=tuple(int(n) for n in sizes if str(n).isdecimal() and len(str(n)) < 10)
         if isinstance(sizes, list) else (),
         unlisted=unlisted, lines=lines, notes=tuple(notes), name=str(entry["topology"])[:200],
     )  # fmt: skip
@@ -77,9 +77,9 @@ def _items(body: Any, name: str) -> Iterator[dict[str, Any]]:
             yield item
 
 
-def _regions(item: Mapping[str, Any], line: int) -> Iterator[str]:
+def _regions(lists: Lists, item: Mapping[str, Any], line: int) -> Iterator[str]:
     for region in _items(item, "regions"):
-        yield from _hosts(region.get("nodes", ""), line)
+        yield from _hosts(lists, region.get("nodes", ""), line)
 
 
 def _check_torus(
@@ -88,7 +88,7 @@ def _check_torus(
     """Whether as many nodes are named as the dimensions have room for."""
     dims = item.get("dims")
     sizes = [str(dims.get(axis, "")) for axis in "xyz"] if isinstance(dims, dict) else []
-    if len(sizes) == 3 and all(size.isdigit() and len(size) < 7 for size in sizes):
+    if len(sizes) == 3 and all(size.isdecimal() and len(size) < 7 for size in sizes):
         places = prod(map(int, sizes))
         if places != len(own):
             what = message("a torus of {places} places with {count} nodes", places=places,
@@ -96,14 +96,8 @@ def _check_torus(
             notes.append(Note(line, what))
 
 
-def _hosts(text: Any, line: int) -> tuple[str, ...]:
+def _hosts(lists: Lists, text: Any, line: int) -> tuple[str, ...]:
     """The names in a list of hosts, or in a YAML list of such."""
     parts = text if isinstance(text, list) else [text]
-    try:
-        found = tuple(name for part in parts if isinstance(part, str) and part.strip()
-                      for name in hosts(part))  # fmt: skip
-    except RoundelayError as error:
-        raise RoundelayError(f"line {line}: {error}") from None
-    if len(found) > MOST:
-        raise RoundelayError(f"line {line}: more than {MOST:,} names")
-    return found
+    return tuple(name for part in parts if isinstance(part, str)
+                 for name in lists.read(part, line))  # fmt: skip
