@@ -17,8 +17,8 @@ from ..plan import plan
 from ..program import OWN, Bounce, Entry, Space
 from ..schedule import Schedule
 
-CELLS: Final = 10**6
-"""Chunk moves of a schedule that is spelt out."""
+CELLS: Final = 2 * 10**6
+"""Chunk moves, and chunks of all ranks, of a schedule that is spelt out."""
 
 
 class Place(NamedTuple):
@@ -107,8 +107,9 @@ def refuse(schedule: Schedule, executor: str) -> None:
         why = "a switch adds in this schedule, and there every step is a rank's"
     elif schedule.root:
         why = f"its files name no root, so that rank 0 must be it; found root {schedule.root}"
-    elif schedule.expanded() > CELLS:
-        why = f"{schedule.expanded():,} moves of chunks are too many to spell out; try fewer ranks"
+    elif max(schedule.expanded(), schedule.chunks * schedule.ranks) > CELLS:
+        why = (f"{schedule.expanded():,} moves of {schedule.chunks:,} chunks are too many to spell "
+               "out; try fewer ranks")  # fmt: skip
     if why:
         raise RoundelayError(f"{kind.name}/{schedule.name or '?'} cannot go to {executor}: {why}")
 
