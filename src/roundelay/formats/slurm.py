@@ -62,4 +62,3 @@ def read_topology_conf(data: bytes) -> Fabric:
     unlisted = tuple(dict.fromkeys(c.b for c in cables if c.b not in switches))
     return Fabric("slurm", next(iter(kinds)), switches, own, cables, block_sizes=sizes,
                   unlisted=unlisted, lines=lines, notes=tuple(notes))  # fmt: skip
-
