@@ -204,7 +204,7 @@ def only(name, data=None):
 def test_plans_are_proved():
     found = only("msccl.xml")
     assert not found["plan"].fault
-    assert "3 ranks by LL, with 1 to 2 thread blocks a rank" in str(found["plan"].reason)
+    assert "3 ranks by LL, in place, with 1 to 2 thread blocks a rank" in str(found["plan"].reason)
     assert "minBytes" in str(found["plan_refused"].reason)
     found = only("mscclpp.json")
     assert "It is proved" in str(found["plan"].reason)

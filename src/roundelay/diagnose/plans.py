@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ..errors import RoundelayError
 from ..executors.algos import prove_msccl
 from ..executors.ordering import NotProved
 from ..executors.plans import flat, prove_mscclpp
 from ..formats.msccl_xml import NEEDED, Algo, broken_limits
-from ..formats.mscclpp_plan import ExecutionPlan
+from ..formats.mscclpp_plan import ExecutionPlan, absent, read_mscclpp
 from ..formats.mscclpp_plan import broken_limits as broken_room
 from ..verify import Verdict
 from .finding import Evidence, Figures, Finding, tell
@@ -45,15 +46,32 @@ def msccl_findings(file: str, algo: Algo) -> list[Finding]:
     return [*found, *_limits(file, algo.name, limits, "RCCL")]
 
 
-def mscclpp_findings(file: str, plan: ExecutionPlan, absent: list[str]) -> list[Finding]:
+class Plan(NamedTuple):
+    """An MSCCL++ plan, and keys that its file leaves out."""
+
+    plan: ExecutionPlan
+    absent: list[str]
+
+
+def read_plan(data: bytes) -> Plan:
+    """The plan of a file.
+
+    Raises:
+        RoundelayError: it is none.
+    """
+    return Plan(read_mscclpp(data), absent(data))
+
+
+def plan_findings(file: str, found: Plan) -> list[Finding]:
     """What an MSCCL++ plan is, whether its executor has room for it, and whether it is right."""
+    plan, left_out = found
     blocks = [len(gpu.threadblocks) for gpu in plan.gpus]
     kinds = Counter(op.name for gpu in plan.gpus for b in gpu.threadblocks for op in flat(b.ops))
     loops = sum(op.name == "pipeline" for g in plan.gpus for b in g.threadblocks for op in b.ops)
     figures: Figures = {
         "name": plan.name, "collective": plan.ours, "ranks": len(plan.gpus),
         "protocol": plan.protocol, "blocks": _span(blocks),
-        "steps": _counts(kinds, len(plan.gpus)), "loops": loops, "absent": ", ".join(absent),
+        "steps": _counts(kinds, len(plan.gpus)), "loops": loops, "absent": ", ".join(left_out),
         "ways": "in place" if plan.inplace else "out of place",
     }  # fmt: skip
     reason = ["An MSCCL++ plan named {name}: {collective} of {ranks} ranks by {protocol}, {ways}, "
@@ -61,10 +79,10 @@ def mscclpp_findings(file: str, plan: ExecutionPlan, absent: list[str]) -> list[
     if loops:
         reason.append("Operations named pipeline ({loops}) repeat those inside them for one part "
                       "of the data after another.")  # fmt: skip
-    if absent:
+    if left_out:
         reason.append("Keys that are left out have their defaults: {absent}.")
-    found = [_proved(file, figures, reason, lambda: [prove_mscclpp(plan)])]
-    return [*found, *_limits(file, plan.name, broken_room(plan), "MSCCL++")]
+    proved = _proved(file, figures, reason, lambda: [prove_mscclpp(plan)])
+    return [proved, *_limits(file, plan.name, broken_room(plan), "MSCCL++")]
 
 
 def _proved(
@@ -109,4 +127,4 @@ def _span(counts: list[int]) -> str:
 
 def _counts(kinds: Counter[str], ranks: int) -> str:
     """How many of each a rank has, on average where ranks differ."""
-    return ", ".join(f"{name} {count / ranks:g}" for name, count in sorted(kinds.items()))
+    return ", ".join(f"{name} {count / ranks:.3g}" for name, count in sorted(kinds.items()))

@@ -15,7 +15,6 @@ from ..formats.ibnet import read_ibnetdiscover
 from ..formats.kueue import read_kueue
 from ..formats.machine import Machine
 from ..formats.msccl_xml import read_msccl
-from ..formats.mscclpp_plan import absent, read_mscclpp
 from ..formats.nccl_graph import read_nccl_graph
 from ..formats.nccl_log import read_nccl_lines
 from ..formats.nccl_tests import read_nccl_tests
@@ -43,7 +42,7 @@ from .logs import log_findings
 from .machines import machine_findings
 from .measured import measured_findings
 from .placements import kueue_findings, nodelist_findings
-from .plans import msccl_findings, mscclpp_findings
+from .plans import msccl_findings, plan_findings, read_plan
 from .recognise import kinds_of
 from .watched import watched_findings
 
@@ -179,46 +178,29 @@ def read_machine(given: Given) -> Machine:
     return read(given.whole())
 
 
-def _graph(found: Diagnosis, given: Given, model: Model) -> None:
-    graphs = read_nccl_graph(given.whole())
-    found.findings += graph_findings(given.name, graphs)
-    found.notes += [(given.name, note) for note in graphs.notes]
-
-
-def _fabric(read: Callable[[bytes], Fabric]) -> Callable[[Diagnosis, Given, Model], None]:
+def _told(
+    read: Callable[[bytes], Any], tell: Callable[[str, Any], list[Finding]]
+) -> Callable[[Diagnosis, Given, Model], None]:
     def take(found: Diagnosis, given: Given, model: Model) -> None:
-        fabric = read(given.whole())
-        found.hosts |= set(fabric.all_hosts)
-        found.findings += fabric_findings(given.name, fabric)
-        found.notes += [(given.name, note) for note in fabric.notes]
+        value = read(given.whole())
+        found.findings += tell(given.name, value)
+        found.notes += [(given.name, note) for note in getattr(value, "notes", ())]
 
     return take
 
 
-def _fabrics(found: Diagnosis, given: Given, model: Model) -> None:
-    for fabric in read_topology_yaml(given.whole()):
-        found.hosts |= set(fabric.all_hosts)
-        found.findings += fabric_findings(f"{given.name}: {fabric.name}", fabric)
-        found.notes += [(given.name, note) for note in fabric.notes]
+def _fabric(
+    read: Callable[[bytes], Fabric | Sequence[Fabric]],
+) -> Callable[[Diagnosis, Given, Model], None]:
+    def take(found: Diagnosis, given: Given, model: Model) -> None:
+        value = read(given.whole())
+        for fabric in (value,) if isinstance(value, Fabric) else value:
+            file = f"{given.name}: {fabric.name}" if fabric.name else given.name
+            found.hosts |= set(fabric.all_hosts)
+            found.findings += fabric_findings(file, fabric)
+            found.notes += [(given.name, note) for note in fabric.notes]
 
-
-def _kueue(found: Diagnosis, given: Given, model: Model) -> None:
-    found.findings += kueue_findings(given.name, read_kueue(given.whole()))
-
-
-def _nodelist(found: Diagnosis, given: Given, model: Model) -> None:
-    found.findings += nodelist_findings(given.name, text_of(given.whole()))
-
-
-def _msccl(found: Diagnosis, given: Given, model: Model) -> None:
-    algo = read_msccl(given.whole())
-    found.findings += msccl_findings(given.name, algo)
-    found.notes += [(given.name, note) for note in algo.notes]
-
-
-def _mscclpp(found: Diagnosis, given: Given, model: Model) -> None:
-    data = given.whole()
-    found.findings += mscclpp_findings(given.name, read_mscclpp(data), absent(data))
+    return take
 
 
 def _log(found: Diagnosis, given: Given, model: Model) -> None:
@@ -296,13 +278,15 @@ READ: Final = MappingProxyType(
 """What describes a machine."""
 TAKE: Final = MappingProxyType(
     {
-        **{kind: _machine(read) for kind, read in READ.items()}, "nccl_graph": _graph,
+        **{kind: _machine(read) for kind, read in READ.items()},
+        "nccl_graph": _told(read_nccl_graph, graph_findings),
         "nccl_log": _log, "watchdog": _watchdog, "flight": _flight, "nccl_tests": _speed,
         "facts": _speed, "topology_conf": _fabric(read_topology_conf),
         "ibnetdiscover": _fabric(read_ibnetdiscover), "ibnet_flat": _fabric(read_ibnet_flat),
         "iblinkinfo": _fabric(read_iblinkinfo), "topograph": _fabric(read_topograph),
-        "topology_yaml": _fabrics, "kueue": _kueue, "nodelist": _nodelist, "msccl": _msccl,
-        "mscclpp": _mscclpp,
+        "topology_yaml": _fabric(read_topology_yaml), "kueue": _told(read_kueue, kueue_findings),
+        "nodelist": _told(text_of, nodelist_findings), "msccl": _told(read_msccl, msccl_findings),
+        "mscclpp": _told(read_plan, plan_findings),
     }
 )  # fmt: skip
 """What is done with each kind."""

@@ -14,6 +14,7 @@ from .plain import text_of
 
 _PAIR: Final = re.compile(r"(\w+)\s*=\s*(\S+)")
 _KINDS: Final = (("switchname", "tree"), ("blockname", "block"), ("ringname", "ring"))
+TWICE: Final = "{name} stands there twice; the first one counts"
 NAME: Final = 64
 """Characters of a switch's name."""
 
@@ -37,8 +38,7 @@ def read_topology_conf(data: bytes) -> Fabric:
         fields = {key.lower(): value for key, value in _PAIR.findall(text)}
         kind = next((kind for key, kind in _KINDS if key in fields), "")
         if "blocksizes" in fields:
-            sizes = tuple(int(n) for n in fields["blocksizes"].split(",") if n.isdecimal()
-                          and len(n) < 10)  # fmt: skip
+            sizes = _sizes(fields["blocksizes"])
         if not kind:
             if text.strip() and "blocksizes" not in fields:
                 what = message("not understood, and left out: {name}", name=text.strip()[:80])
@@ -47,8 +47,7 @@ def read_topology_conf(data: bytes) -> Fabric:
         kinds[kind] = None
         for name in lists.read(fields[f"{'switch' if kind == 'tree' else kind}name"], number):
             if name in switches:
-                what = message("{name} stands there twice; the first one counts", name=name)
-                notes.append(Note(number, what))
+                notes.append(Note(number, message(TWICE, name=name)))
                 continue
             switches[name], lines[name] = name, number
             own[name] = lists.read(fields.get("nodes", ""), number)
@@ -62,3 +61,7 @@ def read_topology_conf(data: bytes) -> Fabric:
     unlisted = tuple(dict.fromkeys(c.b for c in cables if c.b not in switches))
     return Fabric("slurm", next(iter(kinds)), switches, own, cables, block_sizes=sizes,
                   unlisted=unlisted, lines=lines, notes=tuple(notes))  # fmt: skip
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in text.split(",") if n.isdecimal() and len(n) < 10)

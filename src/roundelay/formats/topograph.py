@@ -39,15 +39,11 @@ def read_topograph(data: bytes) -> Fabric:
     lists = Lists()
     for name, body in document["switches"].items():
         switches[name], lines[name] = name, yaml.line(body)
-        below = body.get("switches") if isinstance(body, dict) else None
-        cables += [Cable(name, str(low)) for low in below or () if isinstance(below, list)]
-        nodes = body.get("nodes") if isinstance(body, dict) else None
-        own[name] = _hosts(lists, nodes, lines[name])
+        fields = body if isinstance(body, dict) else {}
+        cables += [Cable(name, str(low)) for low in _listed(fields.get("switches"))]
+        own[name] = _hosts(lists, fields.get("nodes"), lines[name])
     domains: Counter[str] = Counter()
-    blocks = document.get("blocks")
-    for block in blocks if isinstance(blocks, list) else ():
-        if not isinstance(block, dict):
-            continue
+    for block in (b for b in _listed(document.get("blocks")) if isinstance(b, dict)):
         at = yaml.line(block)
         name, found = str(block.get("switch", ""))[:200], _hosts(lists, block.get("nodes"), at)
         if name not in switches:
@@ -63,6 +59,10 @@ def read_topograph(data: bytes) -> Fabric:
         tuple(cables), block_sizes=_sizes(tuple(domains.values())), unlisted=unlisted, lines=lines,
         notes=tuple(notes),
     )  # fmt: skip
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _sizes(domains: tuple[int, ...]) -> tuple[int, ...]:
