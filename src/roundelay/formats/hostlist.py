@@ -8,7 +8,7 @@ from typing import Final
 
 from ..errors import RoundelayError
 
-MOST: Final = 2**20
+MOST: Final = 2**18
 """Names of a list."""
 LETTERS: Final = 2**25
 """Characters of all names of a list together."""
@@ -22,7 +22,7 @@ def hosts(text: str) -> tuple[str, ...]:
     """The names of a list, in its order; zeros in front are kept.
 
     Raises:
-        RoundelayError: a bracket or a range is not sound, or there are more than a million names.
+        RoundelayError: a bracket or a range is not sound, or there are too many names.
     """
     found: list[str] = []
     at, letters = 0, LETTERS
