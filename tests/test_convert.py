@@ -9,7 +9,8 @@ from test_timeline import sample
 
 import roundelay as rl
 from roundelay import cli
-from roundelay.convert import FAMILIES, convert
+from roundelay.clusters import cluster
+from roundelay.convert import FAMILIES, READ, convert
 from roundelay.diagnose.given import Given
 from roundelay.formats.chrome import read_chrome
 from roundelay.formats.flight import read_flight
@@ -93,6 +94,45 @@ def test_switches_and_clusters(run):
     assert "cluster written as topology.conf" in err
 
 
+def topology(cards, links=18, speed=400000, model=90):
+    """NCCL's topology of one host, by hand: each card with a network card beside it."""
+    parts = "".join(
+        f'<pci busid="0000:{i:02x}:00.0" class="0x060400" link_speed="32.0 GT/s PCIe" '
+        f'link_width="16"><pci busid="0001:{i:02x}:00.0" class="0x030200" link_width="16" '
+        f'link_speed="32.0 GT/s PCIe"><gpu dev="{i}" sm="{model}" rank="{i}" gdr="1"><nvlink '
+        f'target="0000:a0:00.0" count="{links}" tclass="0x068000"/></gpu></pci><pci '
+        f'busid="0002:{i:02x}:00.0" class="0x020700"><nic><net name="mlx5_{i}" dev="{i}" '
+        f'speed="{speed}" port="1" guid="0x{i + 1}"/></nic></pci></pci>'
+        for i in range(cards)
+    )
+    return f'<system version="1"><cpu numaid="0">{parts}</cpu></system>'
+
+
+def test_a_topology_becomes_a_cluster(run):
+    Path("topo.xml").write_text(topology(4, speed=200000))
+    assert run("topo.xml", "mine.toml")[0] == 0
+    made = cluster("mine.toml")
+    assert (made.cards, made.inside.rate, made.nics.count, made.nics.rate) == (4, 450e9, 4, 25e9)
+    assert made.sources["nics.rate"] == "topo.xml"
+    assert cluster("mine.toml:3").size == 12
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (topology(4)[:-30], "it is cut off"),
+        (topology(1), "expected the cards of one host, two or more"),
+        (topology(4, model=75), "cards sm75; expected all of one of sm80"),
+        (topology(4).replace('count="18"', 'count="9"', 1), "cards with 9, 18 links"),
+        (topology(4).replace('speed="400000"', 'speed="100000"', 1), "whose rates differ"),
+    ],
+)
+def test_a_topology_that_tells_too_little_is_refused(run, text, says):
+    Path("topo.xml").write_text(text)
+    status, _, err = run("topo.xml", "mine.toml")
+    assert (status, says in err) == (2, True)
+
+
 @pytest.mark.parametrize("name", ["flight1", "flight2.json"])
 def test_dumps(name):
     (before,) = read_flight((FILES / name).read_bytes(), name)
@@ -127,6 +167,5 @@ def test_pairs_that_have_no_meaning_are_refused(run, words, says):
 
 def test_every_format_is_in_one_family():
     read = [kind for kinds, _ in FAMILIES.values() for kind in kinds]
-    written = [kind for _, kinds in FAMILIES.values() for kind in kinds]
     assert len(read) == len(set(read))
-    assert len(written) == len(set(written))
+    assert set(read) == set(READ)

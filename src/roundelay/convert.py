@@ -5,6 +5,7 @@ Formats fall into families; within one, any that is read can become any that is 
 - plans: schedule files, MSCCL XML, MSCCL++ plans. What is written is read back and proved again.
 - timelines: ours, and traces for Perfetto and Chrome.
 - switches: Slurm's two files, InfiniBand's tools, models of topograph, clusters.
+- machines: NCCL's topology, as a cluster file.
 - calls: dumps of the flight recorder, as a pickle or JSON.
 """
 
@@ -19,6 +20,7 @@ from typing import Any, Final
 from .clusters import ENDINGS, cluster, write
 from .clusters import read as read_cluster
 from .diagnose.given import Given
+from .diagnose.likeness import cluster_of
 from .diagnose.recognise import kinds_of
 from .errors import RoundelayError
 from .executors.algos import from_msccl, prove_msccl
@@ -34,6 +36,7 @@ from .formats.iblink import read_iblinkinfo, read_ibnet_flat
 from .formats.ibnet import read_ibnetdiscover
 from .formats.msccl_xml import PROTOCOLS, Algo, read_msccl, write_msccl
 from .formats.mscclpp_plan import ExecutionPlan, read_mscclpp, write_mscclpp
+from .formats.nccl_topology import read_nccl_topology
 from .formats.schedule import read_schedule, write_schedule
 from .formats.slurm import read_topology_conf
 from .formats.slurm_write import tree_of, write_topology_conf, write_topology_yaml
@@ -97,6 +100,7 @@ FAMILIES: Final = MappingProxyType(
              "topograph", "cluster"),
             ("topology.conf", "topology.yaml", "cluster"),
         ),
+        "machine": (("nccl_topology",), ("cluster",)),
         "calls": (("flight",), ("flight", "flight-json")),
     }
 )  # fmt: skip
@@ -110,7 +114,9 @@ SUFFIXES: Final = MappingProxyType(
     }
 )  # fmt: skip
 """Formats that a file's name may mean."""
-TARGETS: Final = tuple(target for _, targets in FAMILIES.values() for target in targets)
+TARGETS: Final = tuple(
+    dict.fromkeys(target for _, targets in FAMILIES.values() for target in targets)
+)
 READ: Final[MappingProxyType[str, Callable[[bytes, Given, Options], Any]]] = MappingProxyType(
     {
         "schedule": lambda data, given, options: read_schedule(data),
@@ -126,6 +132,9 @@ READ: Final[MappingProxyType[str, Callable[[bytes, Given, Options], Any]]] = Map
         "topograph": lambda data, given, options: read_topograph(data),
         "cluster": lambda data, given, options: (
             read_cluster(data, given.name) if given.path or given.data else cluster(given.name)
+        ),
+        "nccl_topology": lambda data, given, options: cluster_of(
+            read_nccl_topology(data), given.name, cluster
         ),
         "flight": lambda data, given, options: read_flight(data, given.name),
     }

@@ -19,9 +19,10 @@ from .output import emit
     short_help="write a file in another format",
     help="Read IN, whatever it is, and write it to OUT in another format. IN is a schedule file, "
     "an MSCCL algorithm or an MSCCL++ plan; a timeline or a trace of ours; what Slurm, "
-    "InfiniBand's tools or topograph say of switches, a cluster's name or file; or a dump of the "
-    "flight recorder. OUT's ending tells the format, or --to; - is standard input or output. "
-    "Plans are proved again. The exit status is 1 if one is wrong.",
+    "InfiniBand's tools or topograph say of switches, a cluster's name or file; NCCL's topology, "
+    "which becomes a cluster; or a dump of the flight recorder. OUT's ending tells the format, or "
+    "--to; - is standard input or output. Plans are proved again. The exit status is 1 if one is "
+    "wrong.",
 )
 @click.argument("source", metavar="IN")
 @click.argument("out", metavar="OUT")
