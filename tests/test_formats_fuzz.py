@@ -7,7 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from fuzzing import READERS
+from fuzzing import READERS, TABLE, seeds
+
+from roundelay import RoundelayError
+from roundelay.formats.chrome import read_chrome
+from roundelay.formats.hostlist import hosts
+from roundelay.formats.nccl_log import read_nccl_log
+from roundelay.formats.nccl_tests import read_nccl_tests
+from roundelay.formats.slurm import read_topology_conf
+from roundelay.formats.topograph import read_topograph
 
 SECONDS = 10
 LONG = 600
@@ -34,3 +42,20 @@ def test_what_is_changed_is_read_or_refused(name):
 @pytest.mark.parametrize("name", READERS)
 def test_what_is_changed_is_read_or_refused_for_long(name):
     fuzz(name, LONG, random.SystemRandom().randrange(2**32))
+
+
+def test_what_it_has_found():
+    """Inputs that once crashed a reader, hung it or took all memory."""
+    assert read_nccl_log(b"h:1:2 [0] NCCL INFO Channel via NET/IB/0\n").lines
+    (table,) = read_nccl_tests(TABLE.replace(b": 75.5", b": 75.5.5")).tables
+    assert table.average is None
+    empty = b"switches:\n  a: {}\nblocks:\n- {switch: a, annotations: {x/domain: d}}\n"
+    assert read_topograph(empty).block_sizes == ()
+    conf = "SwitchName=a Nodes=n\nBlockSizes=\u00b2,4\n"
+    assert read_topology_conf(conf.encode()).block_sizes == (4,)
+    endless = seeds()["chrome.json"].replace(b'"dur":', b'"dur":1e308,"x":', 3)
+    with pytest.raises(RoundelayError, match="no trace file of Roundelay"):
+        read_chrome(endless)
+    for text in (f"{'x' * 300}[1-200000]", ",".join(["n[1-200000]"] * 20)):
+        with pytest.raises(RoundelayError, match=r"more than|too long"):
+            hosts(text)
