@@ -62,7 +62,10 @@ def kinds(findings):
      ("nccl.log", ("nccl_log", "nccl_tests")), ("watchdog.log", ("watchdog",)),
      ("flight1", ("flight",)), ("flight2.json", ("flight",)), ("trace.json", ("trace",)),
      ("graph.et", ("execution_trace",)), ("ras.txt", ("ras",)),
-     ("inspector.jsonl", ("inspector",)), ("ibnetdiscover_p.txt", ("ibnet_ports",))],
+     ("inspector.jsonl", ("inspector",)),
+     ("iblinkinfo.txt", ("iblinkinfo",)), ("ibnet_flat.txt", ("ibnet_flat",)),
+     ("topology.yaml", ("topology_yaml",)), ("topograph.yaml", ("topograph",)),
+     ("kueue.yaml", ("kueue",)), ("msccl.xml", ("msccl",)), ("mscclpp.json", ("mscclpp",))],
 )  # fmt: skip
 def test_files_are_told_by_what_stands_in_them(name, kind, tmp_path):
     data = (FILES / name).read_bytes()
@@ -193,6 +196,51 @@ def test_a_ring_buffer_that_has_forgotten_the_beginning():
     kept = tuple(call for call in late.calls if call.sequence > 7)
     late = type(late)(**{**vars(late), "calls": kept})
     assert set(kinds(call_findings([early, late]))) == {"stuck_together"}
+
+
+def only(name, data=None):
+    found = diagnose([given(name, data or (FILES / name).read_bytes())], None, predict, cluster)
+    return {finding.kind: finding for finding in found.findings}
+
+
+def test_plans_are_proved():
+    found = only("msccl.xml")
+    assert not found["plan"].fault
+    assert "3 ranks by LL, in place, with 1 to 2 thread blocks a rank" in str(found["plan"].reason)
+    assert "minBytes" in str(found["plan_refused"].reason)
+    found = only("mscclpp.json")
+    assert "It is proved" in str(found["plan"].reason)
+
+
+def test_plans_that_are_wrong_or_too_large_are_told_apart():
+    data = (FILES / "msccl.xml").read_bytes()
+    found = only("msccl.xml", data.replace(b'hasdep="1"', b'hasdep="0"'))
+    assert found["plan_wrong"].fault
+    assert "it would never be told" in str(found["plan_wrong"].reason)
+    found = only("msccl.xml", data.replace(b'type="rrs"', b'type="rcs"'))
+    assert "lacks" in str(found["plan_wrong"].reason)
+    found = only("msccl.xml", data.replace(b'_chunks="1"', b'_chunks="2000000"'))
+    assert not found["plan"].fault
+    assert "too many to prove" in str(found["plan"].reason)
+    found = only("msccl.xml", data.replace(b'cnt="1"', b'cnt="80"').replace(b'="1" o', b'="99" o'))
+    assert "80 chunks; at most 71" in str(found["plan_refused"].reason)
+
+
+def test_levels_placements_and_lists_of_nodes():
+    found = only("kueue.yaml")
+    assert "2 levels" in str(found["levels"].reason)
+    assert "4 pods of 8 cards each (preferred)" in str(found["placement_asked"].reason)
+    found = only("x", b"a SLURM_JOB_NODELIST=n[1-3]\nb SLURM_JOB_NODELIST=n[3,1-2]\n")
+    assert "in another order" in str(found["order_differs"].reason)
+    found = only("x", b"SLURM_JOB_NODELIST=n[1-3]\n")
+    assert "A job of 3 nodes" in str(found["nodes"].reason)
+
+
+def test_several_topologies_of_a_file():
+    found = diagnose([given("t", (FILES / "topology.yaml").read_bytes())], None, predict, cluster)
+    assert [f.evidence[0].file for f in found.findings if f.evidence] == [
+        "t: pods", "t: racks", "t: cube",
+    ]  # fmt: skip
 
 
 def test_a_mixture_in_the_order_of_what_matters():

@@ -92,7 +92,7 @@ def test_states(state, free):
 
 
 def test_topologies_in_yaml():
-    data = (FILES / "topology.yaml").read_bytes()
+    data = (FILES / "slurm_topology.yaml").read_bytes()
     main = site(data, name="topology.yaml")
     assert (main.source, main.cluster.fabric.nodes_per_leaf, len(main.paths)) == ("tree", 3, 5)
     assert "left out: flat, racks" in str(main.notes[0])
@@ -101,7 +101,7 @@ def test_topologies_in_yaml():
     assert (racks.cluster.fabric.nodes_per_leaf, racks.cluster.fabric.nodes_per_pod) == (2, 4)
     with pytest.raises(RoundelayError, match=r"no topology 'x'; expected one of flat, main"):
         site(data, name="topology.yaml:x")
-    with pytest.raises(RoundelayError, match="topology flat has flat, topology; expected tree"):
+    with pytest.raises(RoundelayError, match="topology flat is flat; expected one of tree"):
         site(data, name="topology.yaml:flat")
 
 

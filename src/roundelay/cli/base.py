@@ -34,6 +34,7 @@ COMMANDS: Final = (
     "check",
     "diagnose",
     "topology",
+    "convert",
     "bench",
     "moe",
     "probe",

@@ -12,7 +12,7 @@ from .seen import names
 def fabric_findings(file: str, fabric: Fabric) -> list[Finding]:
     """How the hosts hang together; and what is missing."""
     found = [_unlisted(file, fabric), _blocks(file, fabric) if fabric.kind == "block"
-             else _levels(file, fabric)]  # fmt: skip
+             else _levels(file, fabric), _slower(file, fabric)]  # fmt: skip
     return [finding for finding in found if finding is not None]
 
 
@@ -70,6 +70,9 @@ def _levels(file: str, fabric: Fabric) -> Finding:
               "or network cards, {each} on a switch."]  # fmt: skip
     if rates:
         reason.append("Their links: {rates}.")
+    if fabric.block_sizes:
+        figures["sizes"] = names([str(size) for size in fabric.block_sizes])
+        reason.append("Hosts that share NVLink make blocks; block sizes for planning: {sizes}.")
     if fabric.left_out:
         reason.append("Aggregation nodes ({left_out}) are no hosts.")
     reason += _narrow(fabric, figures)
@@ -80,6 +83,26 @@ def _levels(file: str, fabric: Fabric) -> Finding:
     return tell("fabric", file, figures, reason,
                 "Put ranks that exchange most on one switch, then under one switch above it.",
                 _cited(file, fabric), confidence=0.9, area="machine")  # fmt: skip
+
+
+def _slower(file: str, fabric: Fabric) -> Finding | None:
+    """Hosts whose links run slower than other ports of the network."""
+    rates = {c.rate: c.label for c in fabric.host_cables if c.rate}
+    others = {c.rate: c.label for c in (*fabric.cables, *fabric.left_cables) if c.rate}
+    if not rates or not others or max(others) <= min(rates):
+        return None
+    figures: Figures = {
+        "slow": rates[min(rates)], "slow_GBps": min(rates), "fast": others[max(others)],
+        "fast_GBps": max(others), "count": sum(c.rate == min(rates) for c in fabric.host_cables),
+    }  # fmt: skip
+    return tell(
+        "slower_links", file, figures,
+        ["{count} links of hosts run at {slow} ({slow_GBps} GB/s one way), while the switches have "
+         "links at {fast} ({fast_GBps} GB/s)."],
+        "Expect the slower figure of these hosts; if their network cards are of the faster kind, "
+        "look at cables and at the speed that is set (mlxlink).",
+        _cited(file, fabric), confidence=0.8, area="machine",
+    )  # fmt: skip
 
 
 def _narrow(fabric: Fabric, figures: Figures) -> list[str]:

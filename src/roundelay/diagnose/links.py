@@ -23,7 +23,7 @@ LATE: Final = 100
 
 def _line(card: Card) -> float:
     digits = card.model.removeprefix("sm")
-    return 2 * LINE if digits.isdigit() and int(digits[:4]) >= LATE else LINE
+    return 2 * LINE if digits.isdecimal() and int(digits[:4]) >= LATE else LINE
 
 
 def _who(cards: Sequence[Card]) -> str:

@@ -11,22 +11,25 @@ from ..errors import RoundelayError
 from ..formats.chakra import read_chakra
 from ..formats.fabric import Fabric
 from ..formats.flight import Dump, read_flight
+from ..formats.iblink import read_iblinkinfo, read_ibnet_flat
 from ..formats.ibnet import read_ibnetdiscover
-from ..formats.ibnet_ports import read_ibnetdiscover_ports
 from ..formats.inspector import Inspection, read_inspector_lines
 from ..formats.kineto import Trace, read_kineto
+from ..formats.kueue import read_kueue
 from ..formats.machine import Machine
+from ..formats.msccl_xml import read_msccl
 from ..formats.nccl_graph import read_nccl_graph
 from ..formats.nccl_log import read_nccl_lines
 from ..formats.nccl_tests import read_nccl_tests
 from ..formats.nccl_topology import read_nccl_topology
-from ..formats.nodelists import read_nodelists
 from ..formats.note import Note
 from ..formats.plain import text_of
 from ..formats.ras import Ras, read_ras
 from ..formats.rocm_topo import read_rocm_topo
 from ..formats.slurm import read_topology_conf
 from ..formats.topo_matrix import read_topo_matrix
+from ..formats.topograph import read_topograph
+from ..formats.topology_yaml import read_topology_yaml
 from ..formats.watchdog import read_watchdog_lines
 from ..i18n import Translate, message
 from ..topology import Cluster
@@ -43,7 +46,8 @@ from .logs import log_findings
 from .machines import machine_findings
 from .measured import measured_findings
 from .orders import dump_findings, trace_findings
-from .placed import order_findings
+from .placements import kueue_findings, nodelist_findings
+from .plans import msccl_findings, plan_findings, read_plan
 from .ras import ras_findings
 from .recognise import kinds_of
 from .times import graph_time_findings, inspected_findings, time_findings
@@ -53,8 +57,6 @@ AREAS: Final = ("hang", "machine", "speed", "time")
 """Where a job hangs, how fast it would be matters less."""
 NOT_READ: Final = MappingProxyType(
     {
-        "msccl": message("an MSCCL algorithm"),
-        "mscclpp": message("an MSCCL++ plan"),
         "schedule": message("a schedule file, which verify, cost and show take"),
     }
 )
@@ -191,26 +193,29 @@ def read_machine(given: Given) -> Machine:
     return read(given.whole())
 
 
-def _graph(found: Diagnosis, given: Given, model: Model) -> None:
-    graphs = read_nccl_graph(given.whole())
-    found.findings += graph_findings(given.name, graphs)
-    found.notes += [(given.name, note) for note in graphs.notes]
-
-
-def _fabric(read: Callable[[bytes], Fabric]) -> Callable[[Diagnosis, Given, Model], None]:
+def _told(
+    read: Callable[[bytes], Any], tell: Callable[[str, Any], list[Finding]]
+) -> Callable[[Diagnosis, Given, Model], None]:
     def take(found: Diagnosis, given: Given, model: Model) -> None:
-        fabric = read(given.whole())
-        found.hosts |= set(fabric.all_hosts)
-        found.findings += fabric_findings(given.name, fabric)
-        found.notes += [(given.name, note) for note in fabric.notes]
+        value = read(given.whole())
+        found.findings += tell(given.name, value)
+        found.notes += [(given.name, note) for note in getattr(value, "notes", ())]
 
     return take
 
 
-def _nodes(found: Diagnosis, given: Given, model: Model) -> None:
-    lists = read_nodelists(given.whole())
-    found.hosts |= {name for one in lists for name in one.names}
-    found.findings += order_findings(given.name, lists)
+def _fabric(
+    read: Callable[[bytes], Fabric | Sequence[Fabric]],
+) -> Callable[[Diagnosis, Given, Model], None]:
+    def take(found: Diagnosis, given: Given, model: Model) -> None:
+        value = read(given.whole())
+        for fabric in (value,) if isinstance(value, Fabric) else value:
+            file = f"{given.name}: {fabric.name}" if fabric.name else given.name
+            found.hosts |= set(fabric.all_hosts)
+            found.findings += fabric_findings(file, fabric)
+            found.notes += [(given.name, note) for note in fabric.notes]
+
+    return take
 
 
 def _log(found: Diagnosis, given: Given, model: Model) -> None:
@@ -321,12 +326,16 @@ READ: Final = MappingProxyType(
 """What describes a machine."""
 TAKE: Final = MappingProxyType(
     {
-        **{kind: _machine(read) for kind, read in READ.items()}, "nccl_graph": _graph,
+        **{kind: _machine(read) for kind, read in READ.items()},
+        "nccl_graph": _told(read_nccl_graph, graph_findings),
         "nccl_log": _log, "watchdog": _watchdog, "flight": _flight, "nccl_tests": _speed,
         "facts": _speed, "topology_conf": _fabric(read_topology_conf),
-        "ibnetdiscover": _fabric(read_ibnetdiscover), "trace": _trace,
-        "execution_trace": _execution, "ras": _ras, "inspector": _inspector,
-        "ibnet_ports": _fabric(read_ibnetdiscover_ports), "nodelists": _nodes,
+        "trace": _trace, "execution_trace": _execution, "ras": _ras, "inspector": _inspector,
+        "ibnetdiscover": _fabric(read_ibnetdiscover), "ibnet_flat": _fabric(read_ibnet_flat),
+        "iblinkinfo": _fabric(read_iblinkinfo), "topograph": _fabric(read_topograph),
+        "topology_yaml": _fabric(read_topology_yaml), "kueue": _told(read_kueue, kueue_findings),
+        "nodelist": _told(text_of, nodelist_findings), "msccl": _told(read_msccl, msccl_findings),
+        "mscclpp": _told(read_plan, plan_findings),
     }
 )  # fmt: skip
 """What is done with each kind."""

@@ -94,7 +94,7 @@ def _caused(file: str, count: int, warned: Warned, cause: Cause) -> Finding:
     for name, value in (match.groupdict() if match else {}).items():
         text = (value or "").strip()
         name = "needed_bytes" if name == "bytes" else name
-        figures[name] = int(text) if text.isdigit() and len(text) < 16 else text[:200]
+        figures[name] = int(text) if text.isdecimal() and len(text) < 16 else text[:200]
     return tell(cause.kind, warned.host or file, figures, cause.reason, cause.advice,
                 _cited(file, warned), fault=True, confidence=0.9, area=cause.area)  # fmt: skip
 

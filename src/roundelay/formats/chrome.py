@@ -132,7 +132,9 @@ def read_chrome(data: bytes) -> Timeline:
                 "as written by write_chrome"
             )
         return _timeline(file, file.other_data.lost)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError) as error:
+    except (ValueError, RecursionError, KeyError, OverflowError) as error:
+        if isinstance(error, RoundelayError):
+            raise
         raise RoundelayError(f"no trace file of Roundelay: {error}") from None
 
 

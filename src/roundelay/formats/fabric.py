@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
+from typing import Final
 
 from .note import Note
 
@@ -20,13 +22,24 @@ class Cable:
     label: str = ""
 
 
+LANES: Final = MappingProxyType(
+    {"SDR": 0.25, "DDR": 0.5, "QDR": 1.0, "FDR10": 1.25, "FDR": 1.7, "EDR": 3.125, "HDR": 6.25,
+     "NDR": 12.5, "XDR": 25.0}
+)  # fmt: skip
+"""GB/s of data that a lane of InfiniBand carries one way, after coding: 4xHDR is 25 GB/s."""
+NO_HOST: Final = "Aggregation Node"
+"""In the name of an end that is part of a switch: there it adds."""
+
+
 @dataclass(frozen=True)
 class Fabric:
     """Switches, hosts and cables.
 
     Attributes:
-        source: "slurm", "ibnetdiscover".
-        kind: "tree", "block", "ring" or "network".
+        source: "slurm", "ibnetdiscover", "iblinkinfo", "topograph".
+        kind: "tree", "block", "ring", "flat", "torus" or "network".
+        name: of one of several in a file.
+        default: whether the file says that it is the cluster's.
         switches: titles by name; of blocks and rings each is one.
         hosts: names of hosts, or of their network cards, by the switch they hang on.
         cables: between switches; in a tree from the upper to the lower one.
@@ -34,6 +47,7 @@ class Fabric:
         block_sizes: of a block topology.
         unlisted: ends that cables lead to and that are not described: the file is cut off.
         left_out: ends that are no hosts, such as aggregation nodes.
+        left_cables: between those and switches.
         lines: where each switch stands.
         notes: what was odd.
     """
@@ -47,8 +61,11 @@ class Fabric:
     block_sizes: tuple[int, ...] = ()
     unlisted: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    left_cables: tuple[Cable, ...] = ()
     lines: Mapping[str, int] | None = None
     notes: tuple[Note, ...] = ()
+    name: str = ""
+    default: bool = False
 
     @cached_property
     def all_hosts(self) -> tuple[str, ...]:
@@ -70,3 +87,45 @@ class Fabric:
             level |= dict.fromkeys(edge, depth)
         counts = Counter(level.values())
         return tuple(counts[i] for i in range(max(counts, default=-1) + 1))
+
+
+def wired(
+    source: str, switches: Mapping[str, str], ends: Mapping[str, str], cables: Iterable[Cable],
+    lines: Mapping[str, int], notes: Iterable[Note],
+) -> Fabric:  # fmt: skip
+    """The network of cables between named ends.
+
+    Args:
+        source: the tool.
+        switches: titles of those that are described, by name.
+        ends: titles of what is no switch, by name. What is in neither is a switch that is missing.
+        cables: each once, with names at both ends.
+        lines: where each switch stands.
+        notes: what was odd.
+    """
+    hosts: dict[str, list[str]] = {name: [] for name in switches}
+    between, host_cables, left_cables = [], [], []
+    left_out: dict[str, str] = {}
+    unlisted: dict[str, None] = {}
+    for cable in cables:
+        names = (cable.a, cable.b)
+        near = [name for name in names if name in switches]
+        unlisted |= dict.fromkeys(n for n in names if n not in switches and n not in ends)
+        if len(near) == 2:
+            between.append(cable)
+            continue
+        for name in names:
+            if name not in ends:
+                continue
+            if NO_HOST in ends[name]:
+                left_out[name] = ends[name]
+                left_cables.append(cable)
+            elif near:
+                hosts[near[0]].append(ends[name])
+                host_cables.append(cable)
+    return Fabric(
+        source, "network", switches, {name: tuple(own) for name, own in hosts.items()},
+        tuple(between), tuple(host_cables), unlisted=tuple(unlisted),
+        left_out=tuple(left_out.values()), left_cables=tuple(left_cables), lines=lines,
+        notes=tuple(notes),
+    )  # fmt: skip

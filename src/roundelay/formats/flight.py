@@ -181,7 +181,7 @@ def _last(
     found = {}
     for name, about in status.items():
         text = str(about.get(field, ""))[:20]
-        if text.isdigit():
+        if text.isdecimal():
             group = name if name in groups or name in used or len(used) != 1 else next(iter(used))
             found[group] = int(text)
     return found

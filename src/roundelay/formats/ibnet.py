@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from types import MappingProxyType
 from typing import Final
 
 from ..errors import RoundelayError
 from ..i18n import message
-from .fabric import Cable, Fabric
+from .fabric import LANES, Cable, Fabric, wired
 from .note import Note
 from .plain import text_of
 
@@ -18,11 +17,6 @@ _NODE: Final = re.compile(
 _PORT: Final = re.compile(r'^\[(\d+)\](?:\([^)]*\))?\s+"([^"]{1,200})"\[(\d+)\](?:\([^)]*\))?(.*)$')
 _TITLE: Final = re.compile(r'"([^"]*)"')
 _RATE: Final = re.compile(r"\b(\d{1,2})x(SDR|DDR|QDR|FDR10|FDR|EDR|HDR|NDR|XDR)\b")
-LANES: Final = MappingProxyType(
-    {"SDR": 0.25, "DDR": 0.5, "QDR": 1.0, "FDR10": 1.25, "FDR": 1.7, "EDR": 3.125, "HDR": 6.25,
-     "NDR": 12.5, "XDR": 25.0}
-)  # fmt: skip
-"""GB/s of data that a lane carries one way, after coding: 4xHDR is 200 Gb/s, 25 GB/s."""
 MOST: Final = 2**20
 
 
@@ -77,30 +71,10 @@ def read_ibnetdiscover(data: bytes) -> Fabric:
     if not reader.switches and not reader.ends:
         raise RoundelayError('no node; expected the output of ibnetdiscover, with lines such as '
                              'Switch 41 "S-0002c90300000001"')  # fmt: skip
-    hosts: dict[str, list[str]] = {name: [] for name in reader.switches}
-    between, ends, left_out = [], [], []
-    unlisted: dict[str, None] = {}
-    for cable in reader.cables.values():
-        names = (cable.a, cable.b)
-        switches = [name for name in names if name in reader.switches]
-        for name in names:
-            if name not in reader.switches and name not in reader.ends:
-                unlisted[name] = None
-        if len(switches) == 2:
-            between.append(cable)
-            continue
-        for name in names:
-            if name in reader.switches or name.startswith("S-"):
-                continue
-            title = reader.titles.get(name, name)
-            if "Aggregation Node" in title:
-                left_out.append(title)
-            elif switches:
-                hosts[switches[0]].append(title)
-                ends.append(cable)
-    found = {name: tuple(own) for name, own in hosts.items()}
-    gone = tuple(name for name in unlisted if name.startswith("S-"))
-    return Fabric(
-        "ibnetdiscover", "network", reader.switches, found, tuple(between), tuple(ends),
-        unlisted=gone, left_out=tuple(left_out), lines=reader.lines, notes=tuple(reader.notes),
-    )  # fmt: skip
+    ends = {name: title for name, title in reader.titles.items() if not name.startswith("S-")}
+    ends |= {name: name for cable in reader.cables.values() for name in (cable.a, cable.b)
+             if name not in ends and not name.startswith("S-")}  # fmt: skip
+    for name in reader.switches:
+        ends.pop(name, None)
+    return wired("ibnetdiscover", reader.switches, ends, reader.cables.values(), reader.lines,
+                 reader.notes)  # fmt: skip

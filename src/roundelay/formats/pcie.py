@@ -19,7 +19,7 @@ def pcie_rate(speed: str, width: str) -> float | None:
     if found is None:
         return None
     lane = _LANES.get(found[1].removesuffix(".0"), 60)
-    lanes = int(width) if width.isdigit() and len(width) < 4 else 0
+    lanes = int(width) if width.isdecimal() and len(width) < 4 else 0
     return (lanes or USUAL_WIDTH) * lane / 80
 
 

@@ -91,4 +91,4 @@ def _matrices(
 def _way(matrices: dict[str, _Matrix], a: str, b: str) -> str:
     """PCIe by weight: a card's link to its processor counts 20, so more than 40 crosses sockets."""
     weight = matrices.get("weight", {}).get((a, b), "")
-    return "SYS" if weight.isdigit() and len(weight) < 6 and int(weight) > 40 else "PHB"
+    return "SYS" if weight.isdecimal() and len(weight) < 6 and int(weight) > 40 else "PHB"

@@ -8,12 +8,13 @@ from typing import Final
 from ..errors import RoundelayError
 from ..i18n import message
 from .fabric import Cable, Fabric
-from .hostlist import hosts
+from .hostlist import Lists
 from .note import Note
 from .plain import text_of
 
 _PAIR: Final = re.compile(r"(\w+)\s*=\s*(\S+)")
 _KINDS: Final = (("switchname", "tree"), ("blockname", "block"), ("ringname", "ring"))
+TWICE: Final = "{name} stands there twice; the first one counts"
 NAME: Final = 64
 """Characters of a switch's name."""
 
@@ -31,27 +32,26 @@ def read_topology_conf(data: bytes) -> Fabric:
     below: dict[str, tuple[str, ...]] = {}
     lines: dict[str, int] = {}
     sizes: tuple[int, ...] = ()
+    lists = Lists()
     for number, raw in enumerate(text_of(data).split("\n"), 1):
         text = raw.split("#")[0]
         fields = {key.lower(): value for key, value in _PAIR.findall(text)}
         kind = next((kind for key, kind in _KINDS if key in fields), "")
         if "blocksizes" in fields:
-            sizes = tuple(int(n) for n in fields["blocksizes"].split(",") if n.isdigit()
-                          and len(n) < 10)  # fmt: skip
+            sizes = _sizes(fields["blocksizes"])
         if not kind:
             if text.strip() and "blocksizes" not in fields:
                 what = message("not understood, and left out: {name}", name=text.strip()[:80])
                 notes.append(Note(number, what))
             continue
         kinds[kind] = None
-        for name in _listed(fields[f"{'switch' if kind == 'tree' else kind}name"], number):
+        for name in lists.read(fields[f"{'switch' if kind == 'tree' else kind}name"], number):
             if name in switches:
-                what = message("{name} stands there twice; the first one counts", name=name)
-                notes.append(Note(number, what))
+                notes.append(Note(number, message(TWICE, name=name)))
                 continue
             switches[name], lines[name] = name, number
-            own[name] = _listed(fields.get("nodes", ""), number)
-            below[name] = _listed(fields.get("switches", ""), number)
+            own[name] = lists.read(fields.get("nodes", ""), number)
+            below[name] = lists.read(fields.get("switches", ""), number)
     if not switches:
         raise RoundelayError("no SwitchName, BlockName or RingName; expected a topology.conf of "
                              "Slurm, such as SwitchName=s0 Nodes=node[0-5]")  # fmt: skip
@@ -63,8 +63,5 @@ def read_topology_conf(data: bytes) -> Fabric:
                   unlisted=unlisted, lines=lines, notes=tuple(notes))  # fmt: skip
 
 
-def _listed(text: str, number: int) -> tuple[str, ...]:
-    try:
-        return hosts(text) if text else ()
-    except RoundelayError as error:
-        raise RoundelayError(f"line {number}: {error}") from None
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in text.split(",") if n.isdecimal() and len(n) < 10)

@@ -218,4 +218,4 @@ def _numa(table: _Table, row: _Row | None) -> int | None:
         return None
     at = table.fields.index("NUMA_Affinity")
     value = row.rest[at] if at < len(row.rest) else ""
-    return int(value) if value.isdigit() and len(value) < 6 else None
+    return int(value) if value.isdecimal() and len(value) < 6 else None

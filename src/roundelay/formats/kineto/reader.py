@@ -10,10 +10,11 @@ import msgspec
 import numpy as np
 
 from ...i18n import message
+from ..note import Note
 from . import words
 from .calls import Fields, device_call, host_call
 from .stream import Stream
-from .trace import Call, Kind, Note, Step, Times, Trace
+from .trace import Call, Kind, Step, Times, Trace
 
 SHOWN: Final = 20
 """Events that could not be read, which are listed one by one."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...i18n import Message
+from ..note import Note
 
 Times = npt.NDArray[np.int64]
 
@@ -19,13 +19,6 @@ class Kind(IntEnum):
     """What a device works on, in the words of Holistic Trace Analysis."""
 
     COMPUTATION, COMMUNICATION, MEMORY = range(3)
-
-
-class Note(NamedTuple):
-    """Something odd in the file; line 0 stands for all of it."""
-
-    line: int
-    what: Message
 
 
 class Step(NamedTuple):

@@ -78,7 +78,7 @@ def connected(log: NcclLog, thread: Thread, body: bytes, at: At) -> None:
 
 def _channel(before: bytes) -> int:
     """The number in Channel 00/0 : ... or Ring 00 : ..."""
-    word = before.split(b" ", 2)[1].partition(b"/")[0]
+    word = b"".join(before.split(b" ", 2)[1:2]).partition(b"/")[0]
     return int(word) if _NUMBER.fullmatch(word) else -1
 
 
@@ -178,7 +178,7 @@ def choice(log: NcclLog, thread: Thread, body: bytes, at: At) -> None:
 def _name(text: bytes, names: tuple[str, ...]) -> str:
     """A name for an id or a name."""
     word = text.decode("utf-8", "replace")
-    if word.isdigit():
+    if word.isdecimal() and len(word) < 4:
         return names[int(word)] if int(word) < len(names) else word
     return next((name for name in names if name.lower() == word.lower()), word)
 

@@ -29,7 +29,7 @@ _DEVICE: Final = re.compile(
     r"\bRank\s+(\d+)\s+(?:Group\s+\d+\s+)?(?:Pid\s+\d+\s+)?on\s+(\S+)\s+device\s+(\d+)"
     r"\s+\[(\S+)\]\s*(.*)"
 )
-_AVERAGE: Final = re.compile(r"\bAvg bus bandwidth\s*:\s*([\d.]+)")
+_AVERAGE: Final = re.compile(r"\bAvg bus bandwidth\s*:\s*(\d{1,300}(?:\.\d*)?|\.\d+)(?![\d.])")
 _BENCH: Final = re.compile(r"#\s*(\w+), n = (\d+)\s*$")
 """The title of `roundelay bench`, which may also be put before a table by hand."""
 _LIBRARY: Final = re.compile(r"\b([NR]CCL|nccl-tests) version:? *(\d\S*)")

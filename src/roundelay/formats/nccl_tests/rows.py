@@ -103,7 +103,7 @@ def begin(line: int, text: str, columns: Columns) -> Draft | None:
     if is_figures(words):
         for count, cells in ((None, words), (words[0], words[1:])):
             draft = Draft(line, text.strip(), size, None, None, None, list(cells))
-            draft.count = int(count) if count is not None and count.isdigit() else None
+            draft.count = int(count) if count is not None and count.isdecimal() else None
             shape = shape_of(draft, columns)
             if shape is not None and (columns.line or _proves(draft, shape)):
                 return draft
@@ -205,7 +205,7 @@ def _timing(group: Sequence[str], check: str, unit: float) -> Timing | None:
         return None
     text = group[3] if len(group) > 3 else ""
     value = _figure(text) if text else None
-    counted = check == "wrong" if check else text.isdigit()
+    counted = check == "wrong" if check else text.isdecimal()
     if value is None:
         return Timing(time * unit, algbw, busbw)
     if counted:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from ...errors import RoundelayError
 from ...formats.fabric import Fabric
+from ...formats.note import Note
 from ...formats.plain import text_of
 from ...formats.scontrol import SlurmNode, read_nodes
 from ...formats.slurm import read_topology_conf
-from ...formats.slurm_yaml import read_topology_yaml
+from ...formats.topology_yaml import read_topology_yaml
 from ...i18n import Message, message
 from ...topology import Cluster
 from ..site import Host, Site, oldest, settle
 
+JOINED: Final = ("tree", "block", "ring")
+"""Kinds of topologies that say how nodes are joined."""
 _SWITCH: Final = re.compile(r"\s*(?:switch|block|ring)(?:name|sizes)\s*=", re.I)
 
 
@@ -34,7 +38,7 @@ def slurm_site(data: bytes, machine: Cluster, yaml: bool = False, wanted: str = 
     """
     nodes = [] if yaml else read_nodes(data)
     if yaml:
-        fabric: Fabric | None = read_topology_yaml(data, wanted)
+        fabric: Fabric | None = _chosen(read_topology_yaml(data), wanted)
     elif nodes:
         lines = [line for line in text_of(data).splitlines() if _SWITCH.match(line)]
         fabric = read_topology_conf("\n".join(lines).encode()) if lines else None
@@ -46,6 +50,25 @@ def slurm_site(data: bytes, machine: Cluster, yaml: bool = False, wanted: str = 
     version = oldest(node.version for node in nodes)
     blocks = fabric is not None and fabric.kind != "tree"
     return settle(hosts, machine, "block" if blocks else "tree", version=version, notes=notes)
+
+
+def _chosen(fabrics: Sequence[Fabric], wanted: str) -> Fabric:
+    """The topology of a name; without one the cluster's default, else the first."""
+    names = [fabric.name for fabric in fabrics]
+    if wanted and wanted not in names:
+        raise RoundelayError(f"no topology {wanted!r}; expected one of {', '.join(names)}")
+    default = next((fabric for fabric in fabrics if fabric.default), fabrics[0])
+    chosen = fabrics[names.index(wanted)] if wanted else default
+    if chosen.kind not in JOINED:
+        raise RoundelayError(
+            f"topology {chosen.name} is {chosen.kind}; expected one of {', '.join(JOINED)}: "
+            "nothing else says how nodes are joined"
+        )
+    if len(names) == 1:
+        return chosen
+    others = ", ".join(name for name in names if name != chosen.name)
+    what = message("topology {name} is taken; left out: {others}", name=chosen.name, others=others)
+    return replace(chosen, notes=(*chosen.notes, Note(0, what)))
 
 
 def _hosts(

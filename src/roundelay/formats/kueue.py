@@ -1,0 +1,122 @@
+"""Kueue's topologies and what workloads ask of them (kueue.x-k8s.io: topology-aware scheduling)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..errors import RoundelayError
+from .yaml_nodes import Yaml, read_yaml
+
+ASKED: Final = "kueue.x-k8s.io/podset-"
+"""Beginning of the annotations by which pods ask: `required-topology`, `preferred-topology`, ..."""
+
+
+@dataclass(frozen=True)
+class Levels:
+    """A topology: the node labels that name its levels, the widest first."""
+
+    name: str
+    labels: tuple[str, ...]
+    line: int
+
+
+@dataclass(frozen=True)
+class Placed:
+    """What a workload asks for.
+
+    Attributes:
+        kind, name: of the object, such as Job.
+        how: "required", "preferred" or "unconstrained".
+        level: the label, "" if unconstrained.
+        pods: how many.
+        cards: GPUs of each, 0 if none.
+        line: where the annotation stands.
+    """
+
+    kind: str
+    name: str
+    how: str
+    level: str
+    pods: int
+    cards: int
+    line: int
+
+
+@dataclass(frozen=True)
+class Kueue:
+    """All of a file."""
+
+    topologies: tuple[Levels, ...]
+    workloads: tuple[Placed, ...]
+
+
+def read_kueue(data: bytes) -> Kueue:
+    """The topologies and workloads of a file with Kubernetes objects.
+
+    Raises:
+        RoundelayError: there is neither; PyYAML is missing.
+    """
+    yaml = read_yaml(data)
+    documents = [d for d in yaml.documents if isinstance(d, dict)]
+    topologies = tuple(
+        Levels(_name(d), tuple(str(level.get("nodeLabel", ""))[:300]
+                               for level in _list(d.get("spec"), "levels")), yaml.line(d))
+        for d in documents if d.get("kind") == "Topology"
+    )  # fmt: skip
+    workloads = tuple(found for d in documents for found in _asked(yaml, d, d))
+    if not topologies and not workloads:
+        raise RoundelayError(
+            "no Topology of Kueue, and no workload with an annotation such as "
+            f"{ASKED}required-topology"
+        )
+    return Kueue(topologies, workloads)
+
+
+def _name(document: dict[str, Any]) -> str:
+    meta = document.get("metadata")
+    meta = meta if isinstance(meta, dict) else {}
+    return str(meta.get("name") or meta.get("generateName") or "")[:200]
+
+
+def _list(value: Any, key: str) -> Iterator[dict[str, Any]]:
+    listed = value.get(key) if isinstance(value, dict) else None
+    for item in listed if isinstance(listed, list) else ():
+        if isinstance(item, dict):
+            yield item
+
+
+def _asked(yaml: Yaml, document: dict[str, Any], part: Any, pods: int = 1) -> Iterator[Placed]:
+    """Annotations anywhere in an object, with the number of pods that stands nearest above."""
+    if isinstance(part, list):
+        for item in part:
+            yield from _asked(yaml, document, item, pods)
+    if not isinstance(part, dict):
+        return
+    for key in ("parallelism", "replicas", "size"):
+        if str(part.get(key, "")).isdecimal() and len(str(part[key])) < 8:
+            pods = int(part[key])
+    meta = part.get("metadata")
+    notes = meta.get("annotations") if isinstance(meta, dict) else None
+    for key, value in notes.items() if isinstance(notes, dict) else ():
+        if key.startswith(ASKED) and key.endswith("-topology"):
+            how = key.removeprefix(ASKED).removesuffix("-topology")
+            level = "" if how == "unconstrained" else str(value)[:300]
+            yield Placed(str(document.get("kind", ""))[:80], _name(document), how[:40], level, pods,
+                         _cards(part), yaml.line(notes))  # fmt: skip
+    for key, value in part.items():
+        if key != "metadata":
+            yield from _asked(yaml, document, value, pods)
+
+
+def _cards(template: dict[str, Any]) -> int:
+    """GPUs that the containers of a pod ask for."""
+    count = 0
+    for container in _list(template.get("spec"), "containers"):
+        resources = container.get("resources")
+        limits = resources.get("limits") if isinstance(resources, dict) else None
+        for key, value in limits.items() if isinstance(limits, dict) else ():
+            if key.endswith("/gpu") and str(value).isdecimal() and len(str(value)) < 6:
+                count += int(value)
+    return count

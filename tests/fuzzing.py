@@ -1,0 +1,271 @@
+"""Readers on what nobody meant to write, in a process of its own: `python fuzzing.py READER ...`.
+
+Files of every kind are changed byte by byte, word by word and value by value. A reader may refuse
+them with a RoundelayError, and nothing else; it has so much time for each and so much memory.
+"""
+
+import faulthandler
+import gzip
+import json
+import random
+import re
+import resource
+import sys
+import time
+from copy import deepcopy
+from io import BytesIO
+from pathlib import Path
+
+from kineto_traces import gemm, nccl, step, trace
+from test_timeline import sample
+
+import roundelay as rl
+from roundelay import RoundelayError
+from roundelay.clusters import cluster, read, write
+from roundelay.convert import FAMILIES, convert
+from roundelay.diagnose.facts import read_facts
+from roundelay.diagnose.given import Given
+from roundelay.diagnose.together import diagnose
+from roundelay.executors.algos import prove_msccl
+from roundelay.executors.plans import prove_mscclpp
+from roundelay.formats.chakra import read_chakra
+from roundelay.formats.chrome import read_chrome, write_chrome
+from roundelay.formats.deepep import read_deepep
+from roundelay.formats.flight import read_flight
+from roundelay.formats.hostlist import hosts
+from roundelay.formats.iblink import read_iblinkinfo, read_ibnet_flat
+from roundelay.formats.ibnet import read_ibnetdiscover
+from roundelay.formats.inspector import read_inspector
+from roundelay.formats.kineto import read_kineto
+from roundelay.formats.kueue import read_kueue
+from roundelay.formats.msccl_xml import broken_limits, read_msccl
+from roundelay.formats.mscclpp_plan import read_mscclpp
+from roundelay.formats.nccl_graph import read_nccl_graph
+from roundelay.formats.nccl_log import read_nccl_log
+from roundelay.formats.nccl_tests import read_nccl_tests
+from roundelay.formats.nccl_topology import read_nccl_topology
+from roundelay.formats.pickled import read_pickle
+from roundelay.formats.ras import read_ras
+from roundelay.formats.rocm_topo import read_rocm_topo
+from roundelay.formats.schedule import read_schedule, write_schedule
+from roundelay.formats.slurm import read_topology_conf
+from roundelay.formats.slurm_write import write_topology_conf, write_topology_yaml
+from roundelay.formats.timeline import read_timeline, write_timeline
+from roundelay.formats.topo_matrix import read_topo_matrix
+from roundelay.formats.topograph import read_topograph
+from roundelay.formats.topology_yaml import read_topology_yaml
+from roundelay.formats.tuner import read_tuner
+from roundelay.formats.watchdog import read_watchdog
+from roundelay.simulate.nccl import predict
+
+SLOWEST = 20
+"""Seconds that one small input may take, on a busy machine."""
+MEMORY = 3 << 29
+"""Bytes that a reader may take on top of what the process has."""
+TABLE = b"""# nThread 1 nGpus 1 minBytes 8 maxBytes 1073741824 step: 2(factor) warmup iters: 5
+#  Rank  0 Group  0 Pid      1 on  hostalpha device  0 [0x00] NVIDIA H100 80GB HBM3
+#  Rank  1 Group  0 Pid      2 on  hostalpha device  1 [0x01] NVIDIA H100 80GB HBM3
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time
+   1048576        262144     float     sum      -1    52.10   20.12   20.12      0    51.0
+1073741824     268435456     float     sum      -1   8200.0  130.94  130.94      0   8201.0
+# Avg bus bandwidth    : 75.5
+"""
+DEEPEP = b"""[tuning] Best dispatch (FP8): SMs 24, NVL chunk 8: 43.1 GB/s (RDMA), 141.2 GB/s (NVL)
+[rank 0] Dispatch + combine bandwidth: 42.25 GB/s, avg_t=1 us
+[rank 1] Dispatch bandwidth: 0.10 GB/s, avg_t=1 us | Combine bandwidth: 1.24 GB/s, avg_t=1
+"""
+FACTS = b'{"op": "all_reduce", "gpu": "H100", "gpus": 8, "busbw_GBps": 360, "advertised": 900}'
+
+
+def seeds():
+    """Files by the name of what they are."""
+    files = {path.name: path.read_bytes() for path in (Path(__file__).parent / "files").iterdir()}
+    ring = rl.build("all_reduce/ring", 4)
+    files |= {
+        "schedule.json": write_schedule(ring), "x.timeline": write_timeline(sample()),
+        "chrome.json": write_chrome(sample()), "cluster.toml": write(cluster("dgx-h100")).encode(),
+        "table.txt": TABLE, "deepep.txt": DEEPEP, "facts.json": FACTS,
+        "kineto.json": trace([gemm(0, 6), nccl(5, 9), step(1, 0, 10)]),
+        "hosts.txt": b"node[01-16,20],login,r[1-2]n[1-2].x",
+        "nodelist.txt": b"SLURM_JOB_NODELIST=n[1-3]\nSLURM_JOB_NODELIST=n[3,1-2]\n",
+    }  # fmt: skip
+    return files
+
+
+def any_file(data):
+    diagnose([Given("x1", data=data)], None, predict, cluster)
+
+
+def any_conversion(data):
+    for family in FAMILIES.values():
+        for target in family[1]:
+            try:
+                convert(Given("x1", data=data or b" "), "", target)
+            except RoundelayError:
+                continue
+
+
+def msccl(data):
+    algo = read_msccl(data)
+    broken_limits(algo)
+    prove_msccl(algo)
+
+
+def for_slurm(reader):
+    def written(data):
+        found = reader(data)
+        for fabric in found if isinstance(found, tuple) else (found,):
+            for writer in (write_topology_conf, write_topology_yaml):
+                try:
+                    writer(fabric)
+                except RoundelayError:
+                    continue
+
+    return written
+
+
+READERS = {
+    "nccl_topology": (read_nccl_topology, "topology.xml"),
+    "nccl_graph": (read_nccl_graph, "graph.xml"),
+    "topo_matrix": (read_topo_matrix, "topo_m.txt"),
+    "rocm_topo": (read_rocm_topo, "showtopo.txt"),
+    "nccl_log": (read_nccl_log, "nccl.log"),
+    "nccl_tests": (read_nccl_tests, "table.txt"),
+    "deepep": (read_deepep, "deepep.txt"),
+    "flight": (read_flight, "flight1", "flight2.json"),
+    "pickle": (read_pickle, "flight1"),
+    "watchdog": (read_watchdog, "watchdog.log"),
+    "topology_conf": (for_slurm(read_topology_conf), "topology.conf"),
+    "topology_yaml": (for_slurm(read_topology_yaml), "topology.yaml"),
+    "topograph": (for_slurm(read_topograph), "topograph.yaml"),
+    "kueue": (read_kueue, "kueue.yaml"),
+    "hosts": (lambda data: hosts(data.decode("utf-8", "replace")), "hosts.txt"),
+    "ibnetdiscover": (for_slurm(read_ibnetdiscover), "ibnetdiscover.txt"),
+    "ibnet_flat": (for_slurm(read_ibnet_flat), "ibnet_flat.txt"),
+    "iblinkinfo": (for_slurm(read_iblinkinfo), "iblinkinfo.txt"),
+    "tuner": (read_tuner, "tuner.conf"),
+    "msccl": (msccl, "msccl.xml"),
+    "mscclpp": (lambda data: prove_mscclpp(read_mscclpp(data)), "mscclpp.json"),
+    "schedule": (read_schedule, "schedule.json"),
+    "timeline": (read_timeline, "x.timeline"),
+    "chrome": (read_chrome, "chrome.json"),
+    "kineto": (lambda data: read_kineto(BytesIO(data)), "kineto.json"),
+    "chakra": (read_chakra, "graph.et"),
+    "ras": (read_ras, "ras.txt"),
+    "inspector": (read_inspector, "inspector.jsonl"),
+    "facts": (lambda data: read_facts(data, "x"), "facts.json"),
+    "cluster": (lambda data: read(data, "x.toml"), "cluster.toml"),
+    "any_file": (any_file,),
+    "any_conversion": (any_conversion, "schedule.json", "msccl.xml", "mscclpp.json",
+                       "topology.yaml", "x.timeline", "flight1"),
+}  # fmt: skip
+"""By name: what reads, and the files to change most of the time; none: all."""
+WORDS = [b"<", b">", b"\n", b"\x00", b"\xff", b"-1", b"9" * 40, b"1e999", b"nan", b'"', b"{", b"[",
+         b"GPU0", b"NCCL INFO ", b"X", b"SYS", b"NV18", b"r\xff\xff\xff\x7f", b"\x80\x02", b"0",
+         b"1", b"2147483647", b"4294967296", b"9223372036854775807", b"true", b"null", b"a[1-9]",
+         b" " * 99, b"&x ", b"*x ", b"]", b"}", b"- ", b": ", "\u0661\u00b2".encode(),
+         "\u00b2".encode()]  # fmt: skip
+TOKEN = re.compile(rb"\d+|\"[^\"\n]{0,99}\"")
+VALUES = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    2,
+    7,
+    64,
+    2**31,
+    2**63 - 1,
+    2**64,
+    1.5,
+    1e308,
+    "",
+    "x",
+    [],
+    {},
+    [[]],
+]
+
+
+def changed(chance, data, others):
+    """A few changes of bytes, words, values, pieces and order."""
+    if data[:1] in b"{[" and chance.random() < 0.5:
+        data = _changed_value(chance, data)
+    out = bytearray(data)
+    for _ in range(chance.randint(0, 6)):
+        at = chance.randrange(len(out) + 1)
+        to = min(len(out), at + chance.choice((1, 4, 30, 300)))
+        match chance.randrange(8):
+            case 0:
+                out[at:to] = b""
+            case 1:
+                out[at:at] = chance.choice(WORDS)
+            case 2:
+                out[at:to] = chance.randbytes(to - at)
+            case 3:
+                out[at:at] = out[at:to] * chance.randint(1, 20)
+            case 4:
+                other = chance.choice(others)
+                start = chance.randrange(len(other))
+                out[at:at] = other[start : start + 200]
+            case 5 | 6:
+                if token := TOKEN.search(out, at):
+                    out[token.start() : token.end()] = chance.choice(WORDS)
+            case _:
+                if chance.random() < 0.3:
+                    del out[at:]
+    made = bytes(out)
+    return gzip.compress(made, 1)[: chance.choice((10**9, 60))] if chance.random() < 0.02 else made
+
+
+def _changed_value(chance, data):
+    """JSON with some of its values, keys and lists changed."""
+    try:
+        value = json.loads(data)
+    except ValueError:
+        return data
+    for _ in range(chance.randint(1, 4)):
+        at = value
+        while isinstance(at, dict | list) and at:
+            key = chance.choice(list(at)) if isinstance(at, dict) else chance.randrange(len(at))
+            if not isinstance(at[key], dict | list) or not at[key] or chance.random() < 0.15:
+                match chance.randrange(4):
+                    case 0:
+                        del at[key]
+                    case 1 if isinstance(at, list):
+                        at.insert(key, deepcopy(at[key]))
+                    case _:
+                        at[key] = deepcopy(chance.choice(VALUES))
+                break
+            at = at[key]
+    return json.dumps(value).encode()
+
+
+def fuzz(name, seconds, seed):
+    """Number of inputs tried in so many seconds."""
+    reader, *own = READERS[name]
+    files = seeds()
+    mine = [files[file] for file in own] or list(files.values())
+    others = list(files.values())
+    with open("/proc/self/statm") as statm:
+        taken = int(statm.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, resource.RLIM_INFINITY))
+    chance, end, tried = random.Random(seed), time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        data = changed(chance, chance.choice(mine if chance.random() < 0.8 else others), others)
+        faulthandler.dump_traceback_later(SLOWEST, exit=True)
+        try:
+            reader(data)
+        except RoundelayError:
+            pass
+        except BaseException:
+            print(f"{name}, seed {seed}, input {tried}: {data!r}", file=sys.stderr)
+            raise
+        tried += 1
+    faulthandler.cancel_dump_traceback_later()
+    return tried
+
+
+if __name__ == "__main__":
+    print(fuzz(sys.argv[1], float(sys.argv[2]), int(sys.argv[3])))
