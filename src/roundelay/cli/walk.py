@@ -87,6 +87,8 @@ def _table(found: dict[str, Any]) -> str:
 def _steps(steps: list[dict[str, Any]]) -> str:
     rows = [[str(i), say(NAMES[s["name"]]), _time(s["start_us"]), _time(s["duration_us"]), _more(s)]
             for i, s in enumerate(steps, start=8 - len(steps))]  # fmt: skip
+    whole = sum(s["duration_us"] + s.get("wait_us", 0) for s in steps)
+    rows.append(["", say("all of it, waiting included"), "", _time(whole), ""])
     return table(["", say("step"), say("begins"), say("takes"), ""], rows, right="acd")
 
 
