@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .base import Command
-from .output import emit
+from .output import emit, printable
 from .serving import found_options, model_options, where_time_went
 
 
@@ -72,7 +72,7 @@ def run_one(options: Any, tokenizer: Any, prompt: str, chat: bool, max_tokens: i
 
 
 def _print(text: str) -> None:
-    click.echo(text, nl=False)
+    click.echo(printable(text), nl=False)
 
 
 def _silent(text: str) -> None:
