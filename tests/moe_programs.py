@@ -83,9 +83,8 @@ def received(layout, rank, scheme):
 def same_moves(comm, handle, layout, scheme, group):
     """The hops send what the schedule's rounds do."""
     ranks = comm.ranks
-    sent = np.array([hop.sent for hop in handle.hops])
-    every = comm.all_gather(sent).reshape(ranks, len(sent), ranks)
-    away = every * (1 - np.eye(ranks, dtype=int))[:, None, :]
+    sent = np.array([sum(part.sent for part in parts) for parts in handle.hops])
+    away = comm.all_gather(sent).reshape(ranks, len(sent), ranks)
     moves = np.zeros_like(away)
     if len(layout.home):
         schedule = moe.build(scheme, layout, group)

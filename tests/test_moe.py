@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 import roundelay as rl
 from roundelay import moe, verify
 from roundelay.errors import RoundelayError
+from roundelay.formats.schedule import read_schedule, write_schedule
 from roundelay.moe import Layout, Placement
+from roundelay.moe.proof import prove
 from roundelay.routing import Routing
 from roundelay.schedule import Round, Schedule, ScheduleError
 
@@ -181,6 +183,76 @@ def test_ratio_of_node_and_network_copies_as_users_report_it():
     layout = gated(2, 8, 2048, None, seed=3, experts=256)
     ratio = layout.in_rank.sum() / layout.in_node(8).sum()
     assert reported == pytest.approx([ratio] * 3, rel=0.005)
+
+
+@given(layouts())
+@settings(deadline=None)
+def test_schedules_are_written_and_read_back(case):
+    layout, group = case
+    for name in moe.SCHEMES:
+        there = moe.build(name, layout, group)
+        for schedule in (there, moe.combine(there)):
+            data = write_schedule(schedule)
+            again = read_schedule(data)
+            assert write_schedule(again) == data
+            assert (again.routing.home == schedule.routing.home).all()
+            assert (again.routing.wanted == schedule.routing.wanted).all()
+            assert verify(again)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ((b'"home":[0,2]', b'"home":[0,4]'), "homes from 0 to 4; expected ranks, 0 to 3"),
+        ((b'"home":[0,2]', b'"home":[0]'), "1 homes, 2 lists of who wants a piece"),
+        ((b'"wanted":[[1],[3]]', b'"wanted":[[1],[7]]'), "piece 1: rank 7; expected 0 to 3"),
+        ((b'"wanted":[[1],[3]]', b'"wanted":[[1],[-1]]'), "no schedule file of version 1"),
+        ((b'"ranks":4', b'"ranks":16000000'), "ranks x pieces at most"),
+        ((b"moe_dispatch", b"all_gather"), "all_gather needs no routing"),
+        ((b'"routing"', b'"outing"'), "unknown field `outing`"),
+    ],
+)
+def test_files_that_cannot_be_read(change, message, monkeypatch):
+    monkeypatch.setattr("roundelay.formats.schedule.PLACES_LIMIT", 1 << 20)
+    layout = Layout.of([[1], [3]], [0, 2], Placement.even(4, 4))
+    data = write_schedule(moe.two_hop(layout, 2))
+    assert change[0] in data
+    with pytest.raises(RoundelayError) as found:
+        read_schedule(data.replace(*change))
+    assert message in str(found.value)
+
+
+def test_a_dispatch_without_its_routing_is_no_schedule():
+    data = write_schedule(moe.two_hop(Layout.of([[1], [3]], [0, 2], Placement.even(4, 4)), 2))
+    begin, end = data.index(b',"routing"'), data.index(b',"rounds"')
+    with pytest.raises(ScheduleError, match="moe_dispatch needs a routing"):
+        read_schedule(data[:begin] + data[end:])
+
+
+@given(layouts())
+@settings(deadline=None)
+def test_what_two_hops_promise_is_proved(case):
+    layout, group = case
+    for name in moe.SCHEMES:
+        proof = prove(moe.build(name, layout, group), group)
+        assert proof.ok
+        assert (proof.limit is None) == (name != "two_hop")
+
+
+def test_what_two_hops_promise_is_missed_where_it_is_broken():
+    layout = gated(4, 2, 8, 2)
+    there = moe.two_hop(layout, 2, 2)
+    first, _ = there
+    fine = prove(there, 2, 2)
+    assert (fine.ok, fine.most, fine.limit) == (True, 2, 2)
+    assert not prove(there, 2, 1).ok  # a lower limit than the gate kept to
+    straight = moe.flat_card(layout)
+    other = replace(straight, name="two_hop")
+    assert not prove(other, 2, 2).same_index
+    lost = replace(there, rounds=[first])
+    assert not prove(lost, 2, 2).there.ok
+    with pytest.raises(RoundelayError, match="expected the schedule of a dispatch"):
+        prove(moe.combine(there), 2)
 
 
 def test_a_schedule_is_counted_shown_and_timed():

@@ -154,6 +154,59 @@ def test_what_cannot_be(words, message, capsys):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_schedules_are_proved(lang, capsys):
+    words = ["moe", "verify", "--nodes", "4", "--cards", "2", "--experts", "32", "--max-nodes", "2"]
+    assert run([*words, "--lang", lang]) == 0
+    assert ("at most 2, limit 2" in capsys.readouterr().out) == (lang == "en")
+    assert run([*words, "two_hop", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["ok"]
+    assert [r["collective"] for r in found["results"]] == ["moe_dispatch", "moe_combine"]
+    there = found["results"][0]
+    assert (there["copies_between_nodes_max"], there["same_index"]) == (2, True)
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_schedule_in_a_file_goes_through_the_other_commands(back, tmp_path, capsys):
+    file = str(tmp_path / "dispatch.json")
+    way = ["--combine"] if back else []
+    assert run(["moe", "export", "flat_card", *way, "-o", file]) == 0
+    name = "moe_combine" if back else "moe_dispatch"
+    said = {}
+    for words in (["verify", file], ["show", file], ["cost", file, "1MiB"],
+                  ["simulate", file, "--cluster", "h800:2", "--sizes", "1M"]):  # fmt: skip
+        assert run(words) == 0
+        said[words[0]] = capsys.readouterr().out
+    assert f"{name}/flat_card  ok" in said["verify"]
+    assert run(["moe", "show", "flat_card", *way]) == 0
+    assert capsys.readouterr().out == said["show"]
+    assert "least" not in said["cost"]
+    assert f"# {name}, n = 4" in said["simulate"]
+
+
+@pytest.mark.parametrize("words", ["verify moe_dispatch/two_hop -n 4", "algorithms moe_combine",
+                                   "show moe_dispatch"])  # fmt: skip
+def test_a_dispatch_has_no_schedule_by_name_and_number(words, capsys):
+    assert run(words.split()) == 2
+    assert "roundelay moe export" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("show -n 4", "-n and --cluster are for bench; show takes --nodes and --cards"),
+        ("verify --cluster h800:2", "-n and --cluster are for bench"),
+        ("bench two_hop", "bench takes all schemes"),
+        ("show three_hop", "'three_hop' is not one of"),
+        ("verify --experts 100", "8 groups do not divide 100 experts"),
+    ],
+)
+def test_what_does_not_go_with_what(words, message, capsys):
+    assert run(["moe", *words.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_what_cannot_be_between_processes():
     code, _, err = job("moe bench -n 4 --nodes 3 --experts 16")
     assert (code, "3 nodes of 1 cards, and 4 ranks" in err) == (2, True), err

@@ -174,9 +174,11 @@ def bound(
         in_switch: whether switches may add and multicast.
 
     Raises:
-        RoundelayError: no such collective, no such port model, or n below 1.
+        RoundelayError: no such collective or one with a routing, no such port model, or n below 1.
     """
     kind = collective(name)
+    if kind.routed:
+        raise RoundelayError(f"the least of a {name} depends on its routing, not on n and a size")
     if ports not in ("one", "all"):
         raise RoundelayError(f"ports = {ports!r}; expected 'one' or 'all'")
     n = rank_count(n)

@@ -23,7 +23,7 @@ from .run.group import Group
 from .schedule import Schedule
 from .selection import Table, Topology
 from .slicing import slicing
-from .team import Planned, Teams, run
+from .team import Planned, Teams, carrying, encode, run
 from .verify import verify
 
 STREAM_FROM: Final = 8 << 20
@@ -222,7 +222,10 @@ class Planner:
     ) -> Any:  # fmt: skip
         places = layout(planned.schedule, p, planned.order, counts)
         participants = self._ranks + planned.schedule.helpers
-        return _native.task(planned.numbers[p], participants, *places, op, dtype, options, counted)
+        numbers = planned.numbers[p]
+        if options["elements"] == UNEQUAL and not places.length.all():
+            numbers = encode(carrying(planned.plans[p], places.length))
+        return _native.task(numbers, participants, *places, op, dtype, options, counted)
 
     def _options(
         self, request: Request, found: Memory, planned: Planned, largest: int

@@ -47,7 +47,8 @@ def slicing(schedule: Schedule, chunk: int, nodes: int, arena: int, attach: bool
     """
     rounds = list(schedule)
     largest = chunk * max((_most(r.count) * r.unit for r in rounds), default=0)
-    if attach and nodes == 1 and largest >= ATTACH_FROM and _attaches(schedule, rounds):
+    alone = nodes == 1 or schedule.steps == 1  # in a single step slices have nothing to overlap
+    if attach and alone and largest >= ATTACH_FROM and _attaches(schedule, rounds):
         # What is smaller, where pieces are uneven, must fit into the arena all at once.
         return Slicing(1, 0, min(ATTACH_FROM, arena // (2 * schedule.ranks)))
     counted = cost(schedule, chunk * schedule.chunks, with_depth=False)

@@ -144,6 +144,28 @@ def run(team: Team, rank: int, tasks: Mapping[int, Any], x: Any, y: Any, in_plac
         handle.wait()
 
 
+def carrying(made: Plan, length: Array) -> Plan:
+    """The plan without messages of no length, as both ends of each know it.
+
+    Args:
+        made: a plan.
+        length: [piece], elements as this rank knows them.
+    """
+    some = length > 0
+    in_piece = made.chunks // len(some)
+    kept = [
+        i
+        for i, e in enumerate(made.entries)
+        if any(some[s.first // in_piece : (s.first + s.chunks - 1) // in_piece + 1].any()
+               for s in e.segments)
+    ]  # fmt: skip
+    now = {old: new for new, old in enumerate(kept)}
+    entries = (made.entries[i] for i in kept)
+    return replace(made, entries=tuple(
+        e._replace(after=tuple((now[i], only) for i, only in e.after if i in now)) for e in entries
+    ))  # fmt: skip
+
+
 def encode(made: Plan) -> Array:
     """A plan as native/engine/plan.cpp reads it."""
     flat = [made.chunks, made.steps, len(made.entries)]

@@ -244,12 +244,21 @@ def algorithms(name: str | None = None) -> list[Algorithm]:
 
     Raises:
         UnknownName: there is no such collective.
+        RoundelayError: its schedules depend on a routing.
     """
-    if name is None:
-        names = [c.name for c in COLLECTIVES.values() if not c.even]
-    else:
-        names = [collective(name).name]
-    return [a for c in names for a in everything()[c].values()]
+    every = [c.name for c in COLLECTIVES.values() if not c.even]
+    names = every if name is None else [name]
+    return [a for c in names for a in _of(c).values()]
+
+
+def _of(name: str) -> Mapping[str, Algorithm]:
+    """The algorithms of a collective by name."""
+    if collective(name).routed:
+        raise RoundelayError(
+            f"{name} follows from where tokens go, not from a number of ranks; write its schedule "
+            "to a file with `roundelay moe export` and name the file, or see roundelay.moe"
+        )
+    return everything()[name]
 
 
 def find(what: str, name: str | None = None) -> Algorithm:
@@ -263,7 +272,7 @@ def find(what: str, name: str | None = None) -> Algorithm:
         if what.count("/") != 1:
             raise RoundelayError(f"{what!r}; expected COLLECTIVE/ALGORITHM, as all_reduce/ring")
         what, name = what.split("/")
-    known = everything()[collective(what).name]
+    known = _of(what)
     name = _HALVES.get((what, name), name)
     if name not in known:
         raise UnknownName(f"algorithm of {what}", name, known)

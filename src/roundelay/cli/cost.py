@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import click
 
 from ..algorithms import Algorithm
+from ..collectives import collective
 from ..cost import Bound, Cost, bound, cost, cost_of
 from ..schedule import Schedule
 from ..units import format_size, parse_size
@@ -100,7 +101,9 @@ class Case(NamedTuple):
                      in_switch=in_switch)  # fmt: skip
 
     def bounds(self) -> dict[str, Bound]:
-        """The least possible in three models, by what to call them."""
+        """The least possible in three models, by what to call them; none where a routing says."""
+        if collective(self.collective).routed:
+            return {}
         return {
             "least, one port": self.least(),
             "least, all ports": self.least("all"),
@@ -122,7 +125,9 @@ class Case(NamedTuple):
 
 
 def _entry(c: Cost, case: Case) -> dict[str, Any]:
-    return {**c._asdict(), "bound": case.least(in_switch=bool(c.helper_bytes_max))._asdict()}
+    in_switch = bool(c.helper_bytes_max)
+    bound = case.least(in_switch=in_switch)._asdict() if case.bounds() else None
+    return {**c._asdict(), "bound": bound}
 
 
 def _one(algorithm: str, c: Cost, case: Case) -> str:

@@ -45,6 +45,11 @@ def command(
         )
     else:
         data = write_schedule(one_schedule(target, ranks, params, root))
+    deliver(data, output, as_json)
+
+
+def deliver(data: bytes, output: Path | None, as_json: str | None) -> None:
+    """Write into the file that is named, or to stdout."""
     file = output or (Path(as_json) if as_json and as_json != "-" else None)
     if file:
         file.write_bytes(data)

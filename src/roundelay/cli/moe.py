@@ -11,12 +11,14 @@ import click
 from ..errors import RoundelayError
 from ..moe.bench import BYTES, SENDERS, Figure, Load, card_of, measured, on_clock, sender_seconds
 from ..moe.gate import read_scores
+from ..moe.schemes import SCHEMES
 from ..run import job_from_environment
 from ..run.launch import launch, python_command, rank_environments
 from ..topology import Cluster
 from ..units import format_time
 from .base import Command, language, say
 from .launch import _tell
+from .moe_schedule import DEFAULTS, drawn, proved, written
 from .output import emit, table
 from .targets import cluster_option, only_one, ranks_option
 
@@ -37,26 +39,35 @@ class _Again(Command):
 
 @click.command(
     cls=_Again,
-    short_help="dispatch tokens to experts: bytes and time of each scheme",
-    help="`moe bench` sends tokens to experts and back by three schemes: a copy for each expert, a "
-    "copy for each card, and a copy for each node that is forwarded inside it. It prints copies "
-    "and bytes between nodes and inside, and the time: between processes of this machine (-n), or "
-    "on the clock (--cluster).",
+    short_help="dispatch tokens to experts: prove, show and time each scheme",
+    help="`moe bench` sends tokens to experts and back by three schemes: flat_expert, a copy for "
+    "each expert; flat_card, a copy for each card; and two_hop, a copy for each node that is "
+    "forwarded inside it. It prints copies and bytes between nodes and inside, and the time: "
+    "between processes of this machine (-n), or on the clock (--cluster). `moe verify` proves the "
+    "schedules, `moe show` shows the steps of one, and `moe export` writes one to a file, which "
+    "verify, show, cost and simulate take.",
 )
-@click.argument("action", metavar="bench", type=click.Choice(("bench",)))
+@click.argument("action", metavar="bench|verify|show|export",
+                type=click.Choice(("bench", *DEFAULTS)))  # fmt: skip
+@click.argument("scheme", required=False, type=click.Choice(list(SCHEMES)), metavar="[SCHEME]")
 @ranks_option(None, "processes of this machine that really exchange (default 4)")
 @cluster_option()
 @click.option(
     "--nodes",
     type=click.IntRange(1),
-    help="nodes that the ranks are divided among (default 2; of a cluster, its own)",
+    help="nodes that the ranks are divided among (default 2; of a cluster, its own; verify 8)",
 )
-@click.option("--cards", type=click.IntRange(1), help="cards of a node (default: what -n leaves)")
-@click.option("--experts", type=click.IntRange(1), default=256,
-              help="routed experts in all (default 256)")  # fmt: skip
-@click.option("--top-k", type=click.IntRange(1), default=8, help="experts of a token (default 8)")
-@click.option("--tokens", type=click.IntRange(1),
-              help="tokens of each card (default 4096; between processes 256)")  # fmt: skip
+@click.option("--cards", type=click.IntRange(1),
+              help="cards of a node (default: what -n leaves; show 2, verify 8)")  # fmt: skip
+@click.option("--experts", type=click.IntRange(1),
+              help="routed experts in all (default 256; show 8)")  # fmt: skip
+@click.option("--top-k", type=click.IntRange(1),
+              help="experts of a token (default 8; show 2)")  # fmt: skip
+@click.option(
+    "--tokens",
+    type=click.IntRange(1),
+    help="tokens of each card (default 4096; between processes 256; verify 32; show 1)",
+)
 @click.option("--hidden", type=click.IntRange(1),
               help="numbers of a token (default 7168; between processes 1024)")  # fmt: skip
 @click.option("--max-nodes", type=int, help="nodes that the gate lets a token go to (default: all)")
@@ -74,18 +85,39 @@ class _Again(Command):
               help="multiprocessors of a card that send (default 20)")  # fmt: skip
 @click.option("--iters", type=click.IntRange(1), default=10, help="timed calls (default 10)")
 @click.option("--seed", type=click.IntRange(0), default=1, help="of uniform scores (default 1)")
+@click.option("--combine", "back", is_flag=True, help="show or export the way back")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
+              help="the file that export writes (default: to stdout)")  # fmt: skip
 def command(
     action: str,
+    scheme: str | None,
     ranks: list[int] | None,
     where: Cluster | None,
     scores: str,
     sms: int,
     iters: int,
+    back: bool,
+    output: Path | None,
     as_json: str | None,
     **asked: Any,
 ) -> int:
-    """Time and print."""
+    """Time and print, or do what else is asked."""
     asked["scores"] = None if scores == "uniform" else read_scores(Path(scores))
+    if action != "bench":
+        if ranks or where:
+            raise click.UsageError(f"-n and --cluster are for bench; {action} takes --nodes and "
+                                   "--cards")  # fmt: skip
+        load = Load(**DEFAULTS[action] | _given(asked))
+        if action == "verify":
+            return proved(load, scheme, as_json)
+        if action == "show":
+            drawn(load, scheme, back, as_json)
+        else:
+            written(load, scheme, back, output, as_json)
+        return 0
+    if scheme or back or output:
+        raise click.UsageError("bench takes all schemes, there and back; leave out the scheme, "
+                               "--combine and -o")  # fmt: skip
     if where is not None:
         if ranks:
             raise click.UsageError("-n is for processes of this machine; leave it out with "
@@ -119,9 +151,8 @@ def _start(ranks: int) -> int:
 
 
 def _load_on(where: Cluster, **asked: Any) -> Load:
-    given = {k: v for k, v in asked.items() if v is not None}
     defaults: dict[str, Any] = {"nodes": where.size // where.cards, "cards": where.cards}
-    return Load(**defaults | given)
+    return Load(**defaults | _given(asked))
 
 
 def _load_here(ranks: int, nodes: int | None, cards: int | None, **asked: Any) -> Load:
@@ -130,9 +161,12 @@ def _load_here(ranks: int, nodes: int | None, cards: int | None, **asked: Any) -
     cards = cards or ranks // nodes
     if nodes * cards != ranks:
         raise RoundelayError(f"{nodes} nodes of {cards} cards, and {ranks} ranks; expected as many")
-    given = {k: v for k, v in asked.items() if v is not None}
     defaults: dict[str, Any] = {"tokens": HERE_TOKENS, "hidden": HERE_HIDDEN, "dtype": "float32"}
-    return Load(nodes, cards, **defaults | given)
+    return Load(nodes, cards, **defaults | _given(asked))
+
+
+def _given(asked: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 def _show(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..bench.table import us
-from ..collectives import COLLECTIVES
+from ..collectives import collective as find_collective
 from ..units import format_size, format_time
 from .base import say
 from .output import table
@@ -67,7 +67,7 @@ def _line(begin: str, *cells: str) -> str:
 
 
 def _cells(collective: str, root: int, row: Row) -> list[str]:
-    kind, size = COLLECTIVES[collective], row["bytes"]
+    kind, size = find_collective(collective), row["bytes"]
     pieces = row["ranks"] if kind.pieces and collective != "send_recv" else 1
     item = ITEM if size % (ITEM * pieces) == 0 else 1
     return [

@@ -14,7 +14,7 @@ import click
 
 from ..algorithms import Algorithm, find
 from ..clusters import cluster, write
-from ..collectives import COLLECTIVES, UnknownName
+from ..collectives import COLLECTIVES, UnknownName, collective
 from ..errors import RoundelayError
 from ..schedule import Schedule
 from ..sweep import Axis, Store, grid, over_processes, over_ray
@@ -137,7 +137,7 @@ def places(asked: Asked, axes: Sequence[Axis]) -> list[Place]:
             *(axis for axis in axes if axis.key != "size"),
             *(axis for axis in axes if axis.key == "size")]  # fmt: skip
     if "size" not in swept:
-        axes.append(Axis("size", asked.sizes if COLLECTIVES[asked.collective].volume else (0,)))
+        axes.append(Axis("size", asked.sizes if collective(asked.collective).volume else (0,)))
     return [_place(asked, values) for values in grid(axes)]
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from ..algorithms import Algorithm, algorithms
-from ..collectives import COLLECTIVES
+from ..collectives import collective as find_collective
 from ..errors import RoundelayError
 from ..schedule import Schedule
 from ..verify import MOMENTS_LIMIT, Verdict, prove, verify
@@ -66,7 +66,7 @@ def command(
     else:
         verdicts = _prove_all(loaded, ranks, params, root, options)
     ok = all(v.ok for v in verdicts)
-    emit({"ok": ok, "results": [_entry(v) for v in verdicts]}, as_json, lambda: _report(verdicts))
+    emit({"ok": ok, "results": [entry(v) for v in verdicts]}, as_json, lambda: _report(verdicts))
     return 0 if ok else 1
 
 
@@ -111,8 +111,9 @@ def _parameters(a: Algorithm, n: int, params: dict[str, Any]) -> Iterator[dict[s
     return a.variants(n) if a.fits(n) else iter(())
 
 
-def _entry(v: Verdict) -> dict[str, Any]:
-    entry = {
+def entry(v: Verdict) -> dict[str, Any]:
+    """A verdict in JSON."""
+    found = {
         "collective": v.collective,
         "algorithm": v.algorithm,
         "ranks": v.ranks,
@@ -124,7 +125,7 @@ def _entry(v: Verdict) -> dict[str, Any]:
         "summation": v.summation,
         "counterexample": v.counterexample,
     }
-    return entry if v.ok else entry | {"reason": v.reason}
+    return found if v.ok else found | {"reason": v.reason}
 
 
 def _report(verdicts: list[Verdict]) -> str:
@@ -158,7 +159,7 @@ def _line(some: list[Verdict]) -> str:
         parts.append(
             say("sampled {k} of {chunks} chunks", k=most.sampled, chunks=f"{most.chunks:,}")
         )
-    if COLLECTIVES[some[0].collective].sums and all(v.ok for v in some):
+    if find_collective(some[0].collective).sums and all(v.ok for v in some):
         parts.append(say(_ADDS[max({str(v.summation) for v in some}, key=list(_ADDS).index)]))
     return "  ".join(parts)
 

@@ -10,13 +10,17 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 import numpy as np
 
-from ..collectives import COLLECTIVES, UnknownName
+from ..collectives import COLLECTIVES, ROUTED, UnknownName
 from ..errors import RoundelayError
 from ..rounds import COPY, REDUCE, Round, ScheduleError
+from ..routing import Routing
 from ..schedule import MAX_CHUNKS, MAX_RANKS, Schedule
 
 MOVES_LIMIT: Final = 10**7
 """Listed moves up to which a schedule is written to a file."""
+
+PLACES_LIMIT: Final = 2**30
+"""Ranks x pieces up to which a routing is read."""
 
 _Number = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
 _Signed = Annotated[int, msgspec.Meta(gt=-(2**62), lt=2**62)]
@@ -42,6 +46,13 @@ class RoundFile(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     begin: _Number | None = None
 
 
+class RoutingFile(msgspec.Struct, forbid_unknown_fields=True):
+    """Of a dispatch to experts or its combine: for each piece its home, and who wants it."""
+
+    home: list[_Participants]
+    wanted: list[list[_Participants]]
+
+
 class ScheduleFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A schedule file, version 1."""
 
@@ -56,6 +67,7 @@ class ScheduleFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     owner: list[_Participants] | None = None
     name: Annotated[str, msgspec.Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
     params: dict[str, str | int | float | bool | list[int]] = {}
+    routing: RoutingFile | None = None
 
 
 def read_schedule(data: bytes) -> Schedule:
@@ -69,8 +81,8 @@ def read_schedule(data: bytes) -> Schedule:
         file = msgspec.json.decode(data, type=ScheduleFile)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RoundelayError(f"no schedule file of version 1: {error}") from None
-    if file.collective not in COLLECTIVES:
-        raise UnknownName("collective", file.collective, COLLECTIVES)
+    if file.collective not in COLLECTIVES | ROUTED:
+        raise UnknownName("collective", file.collective, COLLECTIVES | ROUTED)
     try:
         return Schedule(
             file.collective,
@@ -82,9 +94,26 @@ def read_schedule(data: bytes) -> Schedule:
             owner=None if file.owner is None else np.array(file.owner, np.int64),
             name=file.name,
             params=file.params,
+            routing=None if file.routing is None else _routing(file.routing, file.ranks),
         )
     except ScheduleError as error:
         raise ScheduleError(f"schedule file: {error}") from None
+
+
+def _routing(file: RoutingFile, ranks: int) -> Routing:
+    pieces = len(file.home)
+    if len(file.wanted) != pieces or pieces * ranks > PLACES_LIMIT:
+        raise ScheduleError(
+            f"routing: {pieces} homes, {len(file.wanted)} lists of who wants a piece, {ranks:,} "
+            f"ranks; expected as many lists, and {PLACES_LIMIT:,} ranks x pieces at most"
+        )
+    wanted = np.zeros((ranks, pieces), np.bool_)
+    for piece, who in enumerate(file.wanted):
+        if who and max(who) >= ranks:
+            raise ScheduleError(f"routing, piece {piece}: rank {max(who)}; expected 0 to "
+                                f"{ranks - 1}")  # fmt: skip
+        wanted[who, piece] = True
+    return Routing(np.array(file.home, np.int64), wanted)
 
 
 def _round(number: int, r: RoundFile) -> Round:
@@ -122,6 +151,9 @@ def write_schedule(schedule: Schedule) -> bytes:
         "root": schedule.root,
         "owner": None if schedule.owner is None else schedule.owner.tolist(),
     }
+    if (routing := schedule.routing) is not None:
+        wanted = [np.flatnonzero(who).tolist() for who in routing.wanted.T]
+        head["routing"] = {"home": routing.home.tolist(), "wanted": wanted}
     text = msgspec.json.encode(head).decode()
     return (text[:-1] + ',"rounds":[\n' + ",\n".join(rounds) + "\n]}\n").encode()
 

@@ -21,13 +21,14 @@ from .layout import Layout
 from .schemes import SCHEMES, build, combine, copies, flat_card, flat_expert, two_hop
 
 if TYPE_CHECKING:
-    from .hops import Handle, exchange
+    from .hops import Handle
+    from .ways import exchange
 
 
 def __getattr__(name: str) -> Any:
     """`exchange` and `Handle`, loaded when asked for: they need the native core."""
     if name in ("Handle", "exchange"):
-        return getattr(importlib.import_module(f"{__name__}.hops"), name)
+        return getattr(importlib.import_module(f"{__name__}.ways"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

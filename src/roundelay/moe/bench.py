@@ -146,11 +146,11 @@ def on_clock(load: Load, cluster: Cluster) -> Iterator[Figure]:
 
 
 def measured(load: Load, comm: Communicator, iters: int = 10) -> Iterator[Figure]:
-    """Each scheme between processes; every rank must go through it.
+    """Each scheme between processes, in turns; every rank must go through it.
 
     The time of a call is that of the slowest rank, from a barrier on; the median counts.
     """
-    from .hops import exchange  # it needs the native core
+    from .ways import exchange  # it needs the native core
 
     if comm.ranks != load.ranks:
         raise RoundelayError(f"{load.nodes} nodes of {load.cards} cards, and {comm.ranks} ranks; "
@@ -161,12 +161,14 @@ def measured(load: Load, comm: Communicator, iters: int = 10) -> Iterator[Figure
     mine = layout.targets[layout.home == comm.rank]
     x = np.random.default_rng(comm.rank).standard_normal((len(mine), load.hidden), np.float32)
     fp8 = load.dtype == "fp8"
+    calls: list[Callable[[], Any]] = []
     for scheme in SCHEMES:
         handle = exchange(comm, mine, layout.slots, scheme, group=load.cards,
                           max_nodes=load.max_nodes)  # fmt: skip
         rows = handle.dispatch(x, fp8=fp8)
-        there = _median(comm, partial(handle.dispatch, x, fp8=fp8), iters)
-        back = _median(comm, partial(handle.combine, rows), iters)
+        calls += [partial(handle.dispatch, x, fp8=fp8), partial(handle.combine, rows)]
+    medians = _medians(comm, calls, iters).tolist()
+    for scheme, there, back in zip(SCHEMES, medians[::2], medians[1::2], strict=True):
         yield _figure(load, layout, scheme, (there, back))
 
 
@@ -196,11 +198,16 @@ def _figure(
     return Figure(scheme, of, sent, inside, times, bounds)
 
 
-def _median(comm: Communicator, do: Callable[[], Any], iters: int) -> float:
-    took = []
-    for _ in range(iters + 1):  # the first makes the connections
-        comm.barrier()
-        begin = time.perf_counter()
-        do()
-        took.append(time.perf_counter() - begin)
-    return float(np.median(comm.all_reduce(np.array(took), op="max")[1:]))
+def _medians(
+    comm: Communicator, calls: list[Callable[[], Any]], iters: int
+) -> npt.NDArray[np.float64]:
+    """[call], seconds."""
+    took = np.empty((iters + 1, len(calls)))  # the first time makes the connections
+    for turn in took:
+        for i, call in enumerate(calls):
+            comm.barrier()
+            begin = time.perf_counter()
+            call()
+            turn[i] = time.perf_counter() - begin
+    slowest = comm.all_reduce(took, op="max")[1:]
+    return np.asarray(np.median(slowest, axis=0))

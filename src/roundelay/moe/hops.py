@@ -1,15 +1,18 @@
-"""Dispatch and combine between processes.
+"""Dispatch and combine between processes, once it is known who gets what.
 
     handle = moe.exchange(comm, targets, slots)      # who gets what: counts and targets only
     rows = handle.dispatch(x)                        # tokens of all ranks, for the experts here
     y = handle.combine(expert_outputs)               # added up where the tokens came from
 
-A hop is an all-to-all with counts. The two directions are transposes of one another: the gradient
-of a dispatch is a combine of gradients, by the same handle, and the other way round.
+A step is an all-to-all with counts. Where the way has two hops, tokens go in parts: the second hop
+of a part goes together with the first of the next, so that the network and the links inside nodes
+are busy at the same time. The two directions are transposes of one another: the gradient of a
+dispatch is a combine of gradients, by the same handle, and the other way round.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -19,50 +22,50 @@ import numpy.typing as npt
 from ..communicator import Communicator
 from ..errors import RoundelayError
 from .fp8 import BLOCK, from_fp8, to_fp8
-from .layout import marked, nodes
-from .schemes import SCHEMES, limited
 
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[Any]
+Load = tuple[Rows, Ints]
+"""Rows in the order of ranks, and how many of each."""
 
 SUMMED: Final = ("float32", "float64")
 """Types that a combine adds up in."""
 
 
 class Hop(NamedTuple):
-    """One hop of the way, as one rank sees it.
+    """What one rank does for a part of the tokens in one hop of their way.
+
+    Rows lie in the order of the ranks they go to or come from, this rank's own first.
 
     Attributes:
-        rows: [row sent], which of the rows here it is, in the order of the ranks it goes to.
-        sent, got: [rank], how many rows go there and come from there.
-        had: how many rows are here before.
+        rows: [row sent], which of the rows before the hop it is.
+        own: rows that stay here.
+        sent, got: [rank], rows that go there and come from there, without those that stay.
+        at: where what arrives begins among the rows after the hop.
     """
 
     rows: Ints
+    own: int
     sent: Ints
     got: Ints
-    had: int
+    at: int
 
-    def forward(self, comm: Communicator, x: Rows) -> Rows:
-        """[row got, ...] from [row here, ...]."""
-        width = x.shape[1]
-        out = np.empty((int(self.got.sum()), width), x.dtype)
-        comm.all_to_all(x[self.rows], out, send_counts=(self.sent * width).tolist(),
-                        receive_counts=(self.got * width).tolist())  # fmt: skip
-        return out
+    def packed(self, before: Rows, after: Rows) -> Rows:
+        """What is to be sent; what stays is put into its place."""
+        after[self.at : self.at + self.own] = before[self.rows[: self.own]]
+        return before[self.rows[self.own :]]
 
-    def backward(self, comm: Communicator, y: Rows) -> Rows:
-        """[row here, ...]: the sum of what comes back for each, in the order of ranks."""
-        width = y.shape[1]
-        parts = np.empty((len(self.rows), width), y.dtype)
-        comm.all_to_all(np.ascontiguousarray(y), parts,
-                        send_counts=(self.got * width).tolist(),
-                        receive_counts=(self.sent * width).tolist())  # fmt: skip
-        out = np.zeros((self.had, width), y.dtype)
+    def arrived(self, after: Rows) -> Rows:
+        """The place of what comes from others."""
+        first = self.at + self.own
+        return after[first : first + int(self.got.sum())]
+
+    def add(self, before: Rows, after: Rows, back: Rows) -> None:
+        """Add what has come back to the rows it belongs to, in the order of ranks."""
+        _add(before, self.rows[: self.own], after[self.at : self.at + self.own])
         ends = np.cumsum(self.sent)
         for first, last in zip(ends - self.sent, ends, strict=True):
-            _add(out, self.rows[first:last], parts[first:last])
-        return out
+            _add(before, self.rows[self.own + first : self.own + last], back[first:last])
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,25 +76,27 @@ class Handle:
 
     Attributes:
         comm: the ranks.
-        hops: of the way there.
+        hops: [hop][part], of the way there.
+        held: [hop], rows that this rank has before the first hop and after each.
         slots: [row, k], the experts here, as slots of this rank, that want each row which comes
             with a dispatch; -1 for none.
             A column is one of the token's choices, as in the targets given.
     """
 
     comm: Communicator
-    hops: tuple[Hop, ...]
+    hops: tuple[tuple[Hop, ...], ...]
+    held: tuple[int, ...]
     slots: Ints
 
     @property
     def tokens(self) -> int:
         """Rows that this rank gives."""
-        return self.hops[0].had
+        return self.held[0]
 
     @property
     def received(self) -> int:
         """Rows that this rank gets."""
-        return len(self.slots)
+        return self.held[-1]
 
     def dispatch(self, x: npt.ArrayLike, *, fp8: bool = False) -> Rows:
         """[received, column]: the tokens that experts here want.
@@ -105,11 +110,7 @@ class Handle:
             ExchangeError: the exchange failed.
         """
         rows = _rows(x, self.tokens, "x", None)
-        if fp8:
-            return self._dispatch_fp8(rows)
-        for hop in self.hops:
-            rows = hop.forward(self.comm, rows)
-        return rows
+        return self._dispatch_fp8(rows) if fp8 else self._forward(rows)
 
     def combine(self, y: npt.ArrayLike) -> Rows:
         """[token, column]: the sums of what experts have made of each token, 0 where none has.
@@ -123,148 +124,59 @@ class Handle:
             RoundelayError: another shape or type; nothing has been exchanged.
             ExchangeError: the exchange failed.
         """
-        rows = _rows(y, self.received, "y", SUMMED)
-        for hop in reversed(self.hops):
-            rows = hop.backward(self.comm, rows)
-        return rows
+        y = _rows(y, self.received, "y", SUMMED)
+        room = [np.zeros((n, y.shape[1]), y.dtype) for n in self.held[:-1]] + [y]
+        for step in self._steps([*reversed(range(len(self.hops)))]):
+            moving = [(self.hops[i][part], room[i], room[i + 1]) for i, part in step]
+            back = [np.empty((hop.sent.sum(), y.shape[1]), y.dtype) for hop, *_ in moving]
+            move(
+                self.comm,
+                [(hop.arrived(after), hop.got) for hop, _, after in moving],
+                [(to, hop.sent) for to, (hop, *_) in zip(back, moving, strict=True)],
+            )
+            for (hop, before, after), came in zip(moving, back, strict=True):
+                hop.add(before, after, came)
+        return room[0]
+
+    def _forward(self, x: Rows) -> Rows:
+        room = [x] + [np.empty((n, x.shape[1]), x.dtype) for n in self.held[1:]]
+        for step in self._steps([*range(len(self.hops))]):
+            moving = [(self.hops[i][part], room[i], room[i + 1]) for i, part in step]
+            move(
+                self.comm,
+                [(hop.packed(*rows), hop.sent) for hop, *rows in moving],
+                [(hop.arrived(after), hop.got) for hop, _, after in moving],
+            )
+        return room[-1]
+
+    def _steps(self, order: list[int]) -> Iterator[list[tuple[int, int]]]:
+        """What moves together, as (hop, part), for hops in some order."""
+        parts = len(self.hops[0])
+        for step in range(parts + len(order) - 1):
+            yield [(hop, step - k) for k, hop in enumerate(order) if 0 <= step - k < parts]
 
     def _dispatch_fp8(self, x: Rows) -> Rows:
         codes, scales = to_fp8(x)
-        rows: Rows = np.concatenate([codes, scales.view(np.uint8)], axis=1)
-        for hop in self.hops:
-            rows = hop.forward(self.comm, rows)
+        rows = self._forward(np.concatenate([codes, scales.view(np.uint8)], axis=1))
         columns = x.shape[1]
         scales = np.ascontiguousarray(rows[:, columns:]).view(np.float32)
         return from_fp8(rows[:, :columns], scales.reshape(len(rows), -(-columns // BLOCK)))
 
 
-def exchange(
-    comm: Communicator,
-    targets: npt.ArrayLike,
-    slots: int,
-    scheme: str = "two_hop",
-    *,
-    group: int | None = None,
-    max_nodes: int | None = None,
-) -> Handle:
-    """Tell every card what it will get; every rank calls it with tokens of its own, or none.
-
-    Args:
-        comm: the ranks.
-        targets: [token, k], slots of experts, numbered rank by rank; -1 for none. See
-            `Placement.targets`. k is the same on all ranks.
-        slots: experts of each rank.
-        scheme: flat_expert, flat_card or two_hop.
-        group: ranks that are a node, one after another; without it, as the communicator's nodes
-            are. For two_hop nodes must be of one size.
-        max_nodes: nodes that a token may go to at most.
-
-    Raises:
-        RoundelayError: a target that there is not, or what does not go together; nothing has been
-            exchanged.
-        ExchangeError: the exchange failed.
-    """
-    if scheme not in SCHEMES:
-        raise RoundelayError(f"no scheme {scheme!r}; expected one of {', '.join(SCHEMES)}")
-    chosen = _targets(targets, comm.ranks * slots)
-    cards = np.where(chosen < 0, -1, chosen // slots)
-    in_rank = marked(cards, comm.ranks)
-    if scheme == "two_hop" or max_nodes is not None:
-        group = _group(comm, group)
-        shape = len(chosen), comm.ranks // group, group
-        in_node = limited(np.asarray(in_rank.reshape(shape).any(axis=2)), max_nodes)
-    if scheme == "flat_expert":
-        return _through(comm, slots, _by_choice(comm, chosen, cards))
-    if scheme == "flat_card":
-        return _through(comm, slots, _hop(comm, in_rank, chosen))
-    assert group is not None
-    return _two_hops(comm, slots, chosen, in_node, group)
-
-
-def _two_hops(
-    comm: Communicator, slots: int, chosen: Ints, in_node: npt.NDArray[np.bool_], group: int
-) -> Handle:
-    """To the card with this one's index in every node, then to the others of its node."""
-    node, index = divmod(comm.rank, group)
-    there = np.zeros((len(chosen), comm.ranks), np.bool_)
-    there[:, index::group] = in_node
-    first, arrived = _hop(comm, there, chosen)
-    cards = np.where(arrived < 0, -1, arrived // slots)
-    inside = marked(cards, comm.ranks)
-    inside[:, : node * group] = inside[:, (node + 1) * group :] = False
-    second, arrived = _hop(comm, inside, arrived)
-    return Handle(comm, (first, second), _own(comm, slots, arrived))
-
-
-def _through(comm: Communicator, slots: int, way: tuple[Hop, Ints]) -> Handle:
-    hop, arrived = way
-    return Handle(comm, (hop,), _own(comm, slots, arrived))
-
-
-def _own(comm: Communicator, slots: int, arrived: Ints) -> Ints:
-    """Targets that are here, as slots of this rank."""
-    return np.where(arrived // slots == comm.rank, arrived % slots, -1)
-
-
-def _hop(comm: Communicator, goes: npt.NDArray[np.bool_], targets: Ints) -> tuple[Hop, Ints]:
-    """Rows that go to ranks by a mask [row, rank]; what comes brings its targets with it."""
-    _, rows = np.nonzero(goes.T)
-    return _sent(comm, rows, goes.sum(axis=0), targets[rows], len(goes))
-
-
-def _by_choice(comm: Communicator, chosen: Ints, cards: Ints) -> tuple[Hop, Ints]:
-    """A row for each choice, which is the only target it brings."""
-    token, choice = np.nonzero(cards >= 0)
-    order = np.argsort(cards[token, choice], kind="stable")
-    token, choice = token[order], choice[order]
-    alone = np.full((len(token), chosen.shape[1]), -1)
-    alone[np.arange(len(token)), choice] = chosen[token, choice]
-    counts = np.bincount(cards[token, choice], minlength=comm.ranks)
-    return _sent(comm, token, counts, alone, len(chosen))
-
-
-def _sent(
-    comm: Communicator, rows: Ints, counts: Ints, targets: Ints, had: int
-) -> tuple[Hop, Ints]:
-    sent = np.asarray(counts, np.int64)
-    width = targets.shape[1]
-    told = comm.all_to_all(np.stack([sent, np.full_like(sent, width)], axis=1))
-    got, widths = told.reshape(-1, 2).T
-    if (widths != width).any():
-        other = int(np.argmax(widths != width))
-        raise RoundelayError(f"{width} targets a token here and {widths[other]} on rank {other}; "
-                             "expected as many on all ranks")  # fmt: skip
-    hop = Hop(rows, sent, np.ascontiguousarray(got), had)
-    ahead = Hop(np.arange(len(rows)), hop.sent, hop.got, len(rows))
-    return hop, ahead.forward(comm, targets)
-
-
-def _targets(targets: npt.ArrayLike, count: int) -> Ints:
-    chosen = np.asarray(targets)
-    if chosen.ndim != 2 or chosen.dtype.kind not in "iu" or not chosen.shape[1]:
-        raise RoundelayError(f"targets is {chosen.dtype} of shape {chosen.shape}; expected whole "
-                             "numbers of shape (tokens, k)")  # fmt: skip
-    low, high = chosen.min(initial=0), chosen.max(initial=-1)
-    if low < -1 or high >= count:
-        raise RoundelayError(f"target {low if low < -1 else high}; expected slots 0 to "
-                             f"{count - 1}, or -1 for none")  # fmt: skip
-    return np.asarray(chosen, np.int64)
-
-
-def _group(comm: Communicator, group: int | None) -> int:
-    """Ranks of a node."""
-    if group is None:
-        sizes = {len(ranks) for ranks in comm.nodes}
-        rising = [r for ranks in comm.nodes for r in ranks] == list(range(comm.ranks))
-        if len(sizes) > 1 or not rising:
-            raise RoundelayError(
-                f"nodes have ranks {', '.join(str(list(ranks)) for ranks in comm.nodes)}; expected "
-                "nodes of one size, numbered one after another. Take flat_card, or say what group "
-                "of ranks is a node"
-            )
-        group = sizes.pop()
-    nodes(comm.ranks, group)
-    return group
+def move(comm: Communicator, sends: list[Load], gets: list[Load]) -> None:
+    """One all-to-all for one hop, or for several whose peers are different ranks."""
+    width = sends[0][0].shape[1]
+    sent, got = (np.sum([counts for _, counts in side], axis=0) for side in (sends, gets))
+    x, out = sends[0][0], gets[0][0]
+    if len(sends) > 1:
+        x, out = (np.empty((n.sum(), width), x.dtype) for n in (sent, got))
+        for rows, counts in sends:
+            x[np.repeat(counts > 0, sent)] = rows
+    comm.all_to_all(x, out, send_counts=(sent * width).tolist(),
+                    receive_counts=(got * width).tolist())  # fmt: skip
+    if len(gets) > 1:
+        for rows, counts in gets:
+            rows[...] = out[np.repeat(counts > 0, got)]
 
 
 def _rows(x: npt.ArrayLike, count: int, what: str, dtypes: tuple[str, ...] | None) -> Rows:
@@ -279,7 +191,8 @@ def _rows(x: npt.ArrayLike, count: int, what: str, dtypes: tuple[str, ...] | Non
 
 def _add(out: Rows, rows: Ints, parts: Rows) -> None:
     """``out[rows] += parts``; rows rise, and repeat where a token has gone choice by choice."""
-    if len(rows) and (rows[1:] == rows[:-1]).any():
-        first = np.flatnonzero(np.diff(rows, prepend=-1))
-        parts, rows = np.add.reduceat(parts, first, axis=0), rows[first]
-    out[rows] += parts
+    first = np.flatnonzero(np.diff(rows, prepend=-1))
+    again = np.arange(len(rows)) - np.repeat(first, np.diff(first, append=len(rows)))
+    for k in range(again.max(initial=-1) + 1):
+        some = again == k if len(first) < len(rows) else slice(None)
+        out[rows[some]] += parts[some]

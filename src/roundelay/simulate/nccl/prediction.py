@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...collectives import COLLECTIVES
+from ...collectives import collective as find
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Prediction:
 
 def bus_factor(collective: str, n: int) -> float:
     """Factor from algbw to busbw, by nccl-tests."""
-    return float(COLLECTIVES[collective].bus_factor(n))
+    return float(find(collective).bus_factor(n))
 
 
 @dataclass(frozen=True)

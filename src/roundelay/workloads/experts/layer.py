@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
@@ -35,8 +36,8 @@ class Experts(nn.Module):
     Attributes:
         gate: scores of experts, before softmax.
         experts: those of this rank, one a slot.
-        waited: spans in ns in which the layer waited for exchanges, since it was last emptied;
-            see `hidden`.
+        waited: spans in ns in which the layer waited for exchanges, those of counts and targets
+            among them, since it was last emptied; see `hidden`.
     """
 
     def __init__(
@@ -130,8 +131,10 @@ class Experts(nn.Module):
             for w in range(self.waves):
                 rows = slice(first, last)
                 here = np.where(wave[rows] == w, targets[rows], -1)
+                began = time.monotonic_ns()
                 handle = exchange(self.comm, here, slots, self.scheme, group=self.group,
                                   max_nodes=self.max_nodes)  # fmt: skip
+                self.waited.append((began, time.monotonic_ns()))
                 parts.append(_Part(rows, handle, weights[rows]))
         return parts
 
