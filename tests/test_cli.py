@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import tomllib
@@ -11,11 +12,13 @@ from pathlib import Path
 import pytest
 
 import roundelay as rl
-from roundelay import cli
+from roundelay import RoundelayError, cli
 from roundelay.bench import race
 from roundelay.bench.cells import Point
 from roundelay.bench.figures import Figure
 from roundelay.cli import base, demo
+from roundelay.cli.listening import listen
+from roundelay.cli.output import printable
 
 
 def run(capsys, *words):
@@ -377,6 +380,21 @@ def test_one_of_several_algorithms_in_a_file(capsys, tmp_path):
     assert (status, f"{file}:all_gather" in err) == (2, True)
     status, _, err = run(capsys, "cost", f"{file}:all_gather/abound", "-n", "3")
     assert (status, "did you mean all_gather/around" in err) == (2, True)
+
+
+def test_where_nobody_can_listen():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(RoundelayError, match="already in use; try another --port, or --port 0"),
+    ):
+        listen("127.0.0.1", taken.getsockname()[1])
+    for host in ("192.0.2.1", "no.such.invalid"):
+        with pytest.raises(RoundelayError, match="expected a --host of this machine"):
+            listen(host, 0)
+
+
+def test_what_programs_print_steers_no_terminal():
+    assert printable("a\x1b[2J\r\u0085é\n\t") == "a\\x1b[2J\\r\\x85é\n\t"
 
 
 def test_an_error_in_a_users_file_says_where(capsys, tmp_path):

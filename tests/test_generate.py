@@ -175,6 +175,15 @@ def test_generate_and_walk(tmp_path):
     assert names == ["request", "instance", "ranks", "weights", "compute", "exchange", "token"]
     assert [s["name"] for s in found["steps"] if s["token"] == 1] == names[2:]
     assert all(step["duration_us"] >= 0 for step in found["steps"])
+    for token in range(3):
+        steps = [s for s in found["steps"] if s["token"] == token]
+        starts = [s["start_us"] for s in steps]
+        assert starts == sorted(starts)
+        waits = sum(s.get("wait_us", 0) for s in steps)
+        end = starts[0] + sum(s["duration_us"] for s in steps) + waits
+        last = steps[-1]["start_us"] + steps[-1]["duration_us"]
+        assert end == pytest.approx(last)
+        assert token or end == pytest.approx(found["first_token_us"])
     assert found["exchanges_per_token"] == 61
     assert 0 < found["exchange_share"] < 1
 

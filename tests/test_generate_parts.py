@@ -191,7 +191,18 @@ BAD = [
     (b'{"prompt": "a", "stop": [""]}', "stop"),
     (b'{"prompt": "a", "stop": ["a", "b", "c", "d", "e"]}', "stop"),
     (b'{"prompt": "a", "model": "other"}', "no model 'other'"),
-    (b'{"prompt": "a", "logprobs": 3}', "logprobs is not supported"),
+    (b'{"prompt": "a", "logprobs": 3}', "'logprobs' is not supported"),
+    (b'{"prompt": "a", "logprobs": 0}', "'logprobs' is not supported"),
+    (b'{"prompt": "a", "best_of": 3}', "'best_of' is not supported"),
+    (b'{"prompt": "a", "top_k": 1}', "'top_k' is not supported"),
+    (b'{"prompt": "a", "response_format": {"type": "json_object"}}', "'response_format' is not"),
+    (b'{"prompt": "a", "zzz": ' + b"[" * 5000 + b"]" * 5000 + b"}", "nested too deeply"),
+    (b'{"prompt": ["a", 5]}', "tokens beside texts"),
+    (b'{"prompt": [5, "a"]}', "tokens beside texts"),
+    (b'{"prompt": [5, [6]]}', "tokens beside texts"),
+    (b'{"prompt": "\\ud800"}', "must come in pairs"),
+    (json.dumps({"prompt": "b" * 20_000}).encode(), "more than 63 tokens"),
+    (json.dumps({"prompt": ["a"] * 17}).encode(), "17 prompts with n = 1"),
 ]
 
 
@@ -199,6 +210,39 @@ BAD = [
 def test_bad_requests_say_what_is_wrong(tokenizer, body, why):
     with pytest.raises(RoundelayError, match=why):
         asked.requests(asked.read(body, asked.Text), tokenizer, 64, "m")
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        ({"role": "tool", "content": "a"}, "role 'tool'; expected one of system, user, assistant"),
+        ({"role": "user", "content": [{"type": "image_url", "image_url": {}}]}, "expected 'text'"),
+    ],
+)
+def test_bad_messages_say_what_is_expected(tokenizer, message, why):
+    body = json.dumps({"messages": [message]}).encode()
+    with pytest.raises(RoundelayError, match=why):
+        asked.requests(asked.read(body, asked.Chat), tokenizer, 64, "m")
+
+
+def test_no_tokens_are_not_the_usual_number(tokenizer):
+    body = b'{"messages": [{"role": "user", "content": "a"}], "max_completion_tokens": 0}'
+    with pytest.raises(RoundelayError, match="max_tokens = 0"):
+        asked.requests(asked.read(body, asked.Chat), tokenizer, 64, "m")
+
+
+def test_fields_that_change_nothing(tokenizer):
+    body = {"prompt": "a", "seed": 2**63 - 1, "n": 2, "user": "x", "logprobs": None, "best_of": 1,
+            "presence_penalty": 0.0, "tools": [], "response_format": {"type": "text"}}  # fmt: skip
+    asks = asked.requests(asked.read(json.dumps(body).encode(), asked.Text), tokenizer, 64, "m")
+    assert [ask.seed for ask in asks] == [2**63 - 1, 2**63]
+    assert len({Sampler(1.0, 1.0, ask.seed).draw(torch.zeros(9999)) for ask in asks}) == 2
+
+
+def test_a_long_word_is_not_kept(tokenizer):
+    before = tokenizer._word.cache_info().currsize
+    tokenizer.encode("b" * 10_000)
+    assert tokenizer._word.cache_info().currsize == before
 
 
 def test_good_requests(tokenizer):

@@ -4,82 +4,15 @@ import http.client
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from llm_served import CONTEXT, ask, events, gauge, refused, served, text, until
 
 pytest.importorskip("roundelay._native", reason="the native core is not built")
 
 pytestmark = pytest.mark.timeout(150)
-CONTEXT = 512
-
-
-@contextmanager
-def served(folder, *words):
-    """A server of its own, and the port it is at."""
-    told = folder / "told.json"
-    words = [sys.executable, "-m", "roundelay", "llm", "--port", "0", "--context", str(CONTEXT),
-             f"--json={told}", *words]  # fmt: skip
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(words, stdout=log, stderr=log)
-    try:
-        until(lambda: told.exists() and told.read_text().endswith("\n"), process, 90)
-        yield process, int(json.loads(told.read_text())["url"].rsplit(":", 1)[1].split("/")[0])
-    finally:
-        process.terminate()
-        try:
-            process.wait(60)
-        finally:
-            process.kill()
-            process.wait()
-
-
-def until(what, process=None, seconds=60):
-    """Wait for something to be so."""
-    end = time.monotonic() + seconds
-    while not what():
-        assert process is None or process.poll() is None, "the server has ended"
-        assert time.monotonic() < end, "it has not come in time"
-        time.sleep(0.05)
-
-
-def ask(port, path, body=None, timeout=100):
-    """Status, headers and body."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
-    try:
-        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-        connection.request("GET" if body is None else "POST", path, data)
-        answer = connection.getresponse()
-        return answer.status, answer.headers, answer.read()
-    finally:
-        connection.close()
-
-
-def refused(port):
-    """Whether a new connection is."""
-    try:
-        ask(port, "/health", timeout=5)
-    except OSError:
-        return True
-    return False
-
-
-def text(port, prompt, count, **more):
-    body = {"prompt": prompt, "max_tokens": count, "temperature": 0, **more}
-    status, _, body = ask(port, "/v1/completions", body)
-    return status, json.loads(body)
-
-
-def events(body):
-    """What a stream has said."""
-    lines = [line for line in body.decode().split("\n\n") if line]
-    assert all(line.startswith("data: ") for line in lines)
-    return [line[6:] if line == "data: [DONE]" else json.loads(line[6:]) for line in lines]
 
 
 @pytest.fixture(scope="module")
@@ -94,13 +27,6 @@ def server(tmp_path_factory):
 @pytest.fixture(scope="module")
 def port(server):
     return server[1]
-
-
-def gauge(port, name):
-    """The sum of a metric."""
-    lines = ask(port, "/metrics")[2].decode().splitlines()
-    values = [line.rsplit(" ", 1)[1] for line in lines if line.startswith(f"roundelay_llm_{name}")]
-    return sum(map(float, values))
 
 
 def test_completions_whole_and_streamed(port):
@@ -130,6 +56,9 @@ def test_chats_and_choices(port):
     assert status == 200
     assert "Paris" in said[0]
     assert said[0] == said[1]
+    prompt = text(port, "a", 1)[1]["usage"]["prompt_tokens"]
+    twice = text(port, "a", 1, n=2)[1]["usage"]
+    assert (twice["prompt_tokens"], twice["completion_tokens"]) == (prompt, 2)
     *parts, _ = events(ask(port, "/v1/chat/completions", {**body, "stream": True})[2])
     for i in range(2):
         deltas = [c["delta"] for p in parts for c in p["choices"] if c["index"] == i]
@@ -161,15 +90,17 @@ def test_models_health_and_metrics(port):
         ("/v1/chat/completions", {"messages": [{"role": "cook", "content": "a"}]}, 400),
         ("/v1/chat/completions", None, 405),
         ("/v1/nothing", {}, 404),
+        ("/v1/completions/", {}, 404),
+        ("/v1/completions", b'{"prompt": ' + b"[" * 5000 + b"]" * 5000 + b"}", 400),
+        ("/v1/completions", {"prompt": ["a", 5]}, 400),
     ],
 )
 def test_bad_requests(port, path, body, status):
     got, _, said = ask(port, path, body)
     assert got == status
-    if status in (400, 413):
-        error = json.loads(said)["error"]
-        assert error["type"] == "invalid_request_error"
-        assert error["message"]
+    error = json.loads(said)["error"]
+    assert error["type"] == "invalid_request_error"
+    assert error["message"]
 
 
 def test_each_stream_has_its_own_tokens_and_too_many_are_refused(port):
@@ -182,6 +113,17 @@ def test_each_stream_has_its_own_tokens_and_too_many_are_refused(port):
     assert {p: f["choices"][0]["text"] for p, (_, f) in zip(prompts, fit, strict=True)} == alone
     assert set(many) == {200, 429}
     assert many.count(200) >= 6
+
+
+def test_no_more_are_let_in_than_there_are_places(port):
+    """Also where all come at once, before the first of them is with an instance."""
+    body = {"prompt": "Once upon a time", "max_tokens": 60, "temperature": 0}
+    with ThreadPoolExecutor(40) as pool:
+        found = list(pool.map(lambda _: ask(port, "/v1/completions", body)[0], range(40)))
+    assert found.count(200) < 12  # 4 + 2, and who came when the first had ended
+    assert found.count(429) + found.count(200) == 40
+    until(lambda: gauge(port, "requests{") == 0)
+    assert text(port, "a", 1)[0] == 200
 
 
 def test_a_client_that_goes_cancels(port):

@@ -391,3 +391,23 @@ def test_torchrun(tmp_path, standalone):
     command = [sys.executable, "-m", "torch.distributed.run", *options, "--nproc-per-node", "3"]
     found = meetings([*command, str(file)])
     assert found == [[r, "torchrun", r, [0, 1, 2]] for r in range(3)]
+
+
+LINGER = """
+from roundelay.run.launch import launch, rank_environments
+import os, sys, time
+begun = time.monotonic()
+status = launch([sys.executable, sys.argv[1]], rank_environments(os.environ, 3), print,
+                elastic=True, linger=1)
+print("status", status, time.monotonic() - begun < 25)
+"""
+
+
+def test_a_stopped_rank_does_not_hold_a_job_that_is_done(program, tmp_path):
+    """Where the others have ended, what stands still is ended, too."""
+    stopped = program("if rank == 1: os.kill(os.getpid(), signal.SIGSTOP)")
+    starter = tmp_path / "starter.py"
+    starter.write_text(LINGER)
+    done = subprocess.run([sys.executable, str(starter), stopped], env=plain_environment(),
+                          capture_output=True, text=True, timeout=SOON)  # fmt: skip
+    assert done.stdout.splitlines() == ["rank 1 was killed by signal SIGKILL", "status 0 True"]

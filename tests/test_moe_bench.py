@@ -141,17 +141,45 @@ def test_scores_of_a_file(tmp_path, capsys):
     ("words", "message"),
     [
         ("--cluster h800:2 -n 4", "leave it out with --cluster"),
-        ("--cluster h800:2 --experts 30", "30 experts on 16 ranks"),
+        ("--cluster h800:2 --experts 30", "30 experts on 16 cards; expected a multiple"),
         ("--cluster h800:2 --nodes 4", "4 nodes of 8 cards, and h800 has 2 of 8"),
-        ("--cluster h800:2 --max-nodes 0", "max_groups = 0"),
+        ("--cluster h800:2 --max-nodes 0", "0 is not in the range x>=1"),
         ("--cluster h800:2 --scores no.npy", "no.npy: No such file"),
         ("--cluster h800:2 --top-k 300", "top_k = 300; expected 1 to 256"),
+        ("--cluster h800:2 --top-k 200 --max-nodes 1", "top_k = 200; expected 1 to 128"),
+        ("-n 1000", "-n 1000; expected 1 to 64 processes here"),
+        ("-n 4 --experts 30", "30 experts on 4 cards"),
+        ("-n 4 --dtype bfloat16", "--dtype bfloat16 cannot be added up here"),
+        ("--scores /dev/zero", "is no regular file"),
         ("--cluster h800:2 --top-k 0", "0 is not in the range x>=1"),
     ],
 )
 def test_what_cannot_be(words, message, capsys):
     assert run(["moe", "bench", *words.split()]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"0.1 0.2\n", b"\x93NUMPY\1\0" + (506).to_bytes(2, "little") + b"[" * 505 + b"\n",
+     b"\x93NUMPY\1\0" + b"\x76\0" + b"{'descr': '<f8', 'fortran_order': False, "
+     b"'shape': (999999999, 999999), }".ljust(117) + b"\n", b"PK\3\4 none"],
+)  # fmt: skip
+def test_what_is_no_file_of_scores(data, tmp_path, capsys):
+    file = tmp_path / "scores.npy"
+    file.write_bytes(data)
+    assert run(["moe", "bench", "--cluster", "h800:2", "--scores", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert "is no array as numpy.save writes it; expected floats" in said
+    assert "allow_pickle" not in said
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_scores_that_are_too_large_to_be_added_up(dtype):
+    scores = np.full((4, 8), np.finfo(dtype).max / 2, dtype)
+    with pytest.raises(RoundelayError, match="too large to be added up"):
+        moe.choose(scores, 2, 2, 1)
+    moe.choose(scores / 16, 8, 2)
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -199,7 +227,7 @@ def test_a_dispatch_has_no_schedule_by_name_and_number(words, capsys):
         ("verify --cluster h800:2", "-n and --cluster are for bench"),
         ("bench two_hop", "bench takes all schemes"),
         ("show three_hop", "'three_hop' is not one of"),
-        ("verify --experts 100", "8 groups do not divide 100 experts"),
+        ("verify --experts 100", "100 experts on 64 cards; expected a multiple"),
     ],
 )
 def test_what_does_not_go_with_what(words, message, capsys):

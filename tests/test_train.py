@@ -6,17 +6,21 @@ They learn the project's own words, so that they need no other text.
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
+import time
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import torch
 
 pytest.importorskip("roundelay._native", reason="the native core is not built")
 
 from roundelay import RoundelayError
+from roundelay.workloads.train import scratch
 from roundelay.workloads.train.checkpoint import load, part_of, save
 
 TEXT = str(Path(__file__).parents[1] / "README.md")
@@ -49,6 +53,24 @@ def alone():
     return losses(train("--ranks", "1"))
 
 
+def until(what, seconds=60):
+    """Wait for something to be so."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it has not come in time"
+        time.sleep(0.05)
+
+
+def noted(folder, ranks):
+    """The files of so many ranks, when each has made a step."""
+
+    def files():
+        return [f for f in folder.glob("*/1/rank-*.jsonl") if b'"step"' in f.read_bytes()]
+
+    until(lambda: len(files()) == ranks)
+    return files()
+
+
 def happened(found):
     return [(e["what"], e["rank"], e["ranks"]) for e in found["summary"]["events"]]
 
@@ -73,6 +95,28 @@ def test_a_hundred_steps(dtype, near, zero):
     one, four = (train(*words, "--ranks", n, size=()) for n in ("1", "4"))
     assert len(losses(four)) == 100
     assert losses(four) == pytest.approx(losses(one), rel=near)
+
+
+def test_a_rank_is_killed_from_outside_and_then_the_starter(tmp_path, monkeypatch):
+    """What goes on is told with what it took; what the starter leaves, the next start removes."""
+    words = [sys.executable, "-m", "roundelay", "train", "--text", TEXT, *SMALL]
+    words += ["--steps", "1000000", "--ranks", "3"]
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    process = subprocess.Popen(words, env=environ, stdout=subprocess.PIPE)
+    try:
+        files = noted(tmp_path, 3)
+        with scratch.scratch():  # it is not taken for one that is left
+            assert len([*tmp_path.iterdir()]) == 2
+        os.kill(int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[-1]),
+                signal.SIGKILL)  # fmt: skip
+        until(lambda: any(b'"shrunk"' in file.read_bytes() for file in files))
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    with scratch.scratch() as other:
+        assert [*tmp_path.iterdir()] == [other]
 
 
 @pytest.mark.parametrize("zero", ["0", "1"])
@@ -131,15 +175,25 @@ def test_the_disk_is_full_and_a_run_goes_on_later(tmp_path):
     before = file.read_bytes()
     part_of(file).symlink_to("/dev/full")
     found = train(*words, "--resume", "--steps", "9")["summary"]["checkpoints"]
-    assert found == {"count": 0, "problems": [f"{file}: No space left on device"]}
+    problem = {"step": 8, "problem": f"{file}: No space left on device"}
+    assert found == {"count": 0, "problems": [problem]}
     assert file.read_bytes() == before
     found = train(*words, "--resume")
     assert found["steps"][0]["step"] == 5
     assert losses(found) == pytest.approx(alone()[4:], rel=1e-9)
     done = start(*SMALL, *words, "--resume", "--seed", "2", "--on-failure", "restart")
-    assert done.returncode == 1
-    assert "started again" not in done.stderr
-    assert "was saved with seed = 1, and this training has 2" in done.stderr
+    assert done.returncode == 2
+    (told,) = done.stderr.splitlines()  # once, and nothing of ranks that have ended
+    assert "was saved with seed = 1, and this training has 2" in told
+    done = start(*SMALL, *words, "--resume")
+    assert done.returncode == 2
+    assert "is at step 12 already; expected more with --steps" in done.stderr
+    spoilt = {**load(file), "values": torch.zeros(10)}
+    save(file, spoilt)
+    done = start(*SMALL, *words, "--resume", "--steps", "20")
+    assert done.returncode == 2
+    (told,) = done.stderr.splitlines()
+    assert "is no whole checkpoint" in told
 
 
 def test_a_file_that_may_not_become_so_large(tmp_path):
@@ -157,13 +211,34 @@ def test_a_file_that_may_not_become_so_large(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["saved"]
 
 
-@pytest.mark.parametrize("spoil", [lambda data: data[: len(data) // 2], lambda _: b"", bytes.upper])
+def flipped(data):
+    """As by a disk that has kept a byte wrong."""
+    at = len(data) // 2
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda data: data[: len(data) // 2], lambda _: b"", bytes.upper, flipped]
+)
 def test_what_is_no_checkpoint(spoil, tmp_path):
     file = tmp_path / "saved"
-    save(file, {"step": 1, "text": "abc" * 100})
+    save(file, {"step": 1, "values": torch.arange(1000)})
     file.write_bytes(spoil(file.read_bytes()))
     with pytest.raises(RoundelayError, match="is no whole checkpoint"):
         load(file)
+
+
+@pytest.mark.parametrize("state", [{"step": -1}, {"step": "1"}, {"values": 1}, [1]])
+def test_what_is_no_state_of_a_training(state, tmp_path):
+    file = tmp_path / "saved"
+    save(file, state)
+    with pytest.raises(RoundelayError, match="is no whole checkpoint"):
+        load(file)
+
+
+def test_a_device_is_no_checkpoint():
+    with pytest.raises(RoundelayError, match="is no whole checkpoint"):
+        load(Path("/dev/zero"))
 
 
 def test_a_slow_rank_costs_all():
@@ -179,7 +254,8 @@ def test_a_slow_rank_costs_all():
 def test_what_people_read():
     done = start(*SMALL, "--ranks", "2", "--lang", "zh", "--kill", "rank=1@step=9")
     assert done.returncode == 0, done.stderr
-    assert "2 个 rank 走了 12 步" in done.stdout
+    assert "共 12 步：2 个 rank 走了 8 步, 1 个 rank 走了 4 步" in done.stdout
+    assert "后察觉到缺失。 恢复运行用了" in done.stdout
     assert "第 9 步：rank 1 被杀死" in done.stdout
     assert "And God said" in done.stdout
     assert "roundelay train: rank 1 被信号 SIGKILL 终止" in done.stderr

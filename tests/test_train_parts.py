@@ -58,6 +58,43 @@ def test_a_step_counts_when_all_its_ranks_have_made_it():
     assert found["checkpoints"] is None
 
 
+def test_one_rank_exchanges_with_nobody():
+    note = noted(0, (0, 100), [(40, 90)], (10, 20), (40, 90))
+    note.ranks = 1
+    (found,) = parts([note])
+    assert (found.compute_us, found.hidden_us, found.exposed_us, found.wait_us) == (100, 0, 0, 0)
+    course = Course(lambda row: None)
+    course.take(note)
+    assert summary(Settings(text="", ranks=1), course, 1000.0)["hidden_share"] is None
+
+
+def test_what_a_lost_rank_cost():
+    """Notes of several ranks come in any order."""
+    course = Course(lambda row: None)
+    course.take(Event("shrunk", 4, 0, 2, at=9000, noticed=5000))
+    course.take(Event("killed", 5, 1, 3, at=3000))
+    course.ended()
+    killed, shrunk = summary(Settings(text=""), course, 1.0)["events"]
+    assert (killed["what"], killed["took_us"]) == ("killed", None)
+    assert (shrunk["notice_us"], shrunk["took_us"]) == (2, 4)
+
+
+def test_the_parameters_that_are_counted_are_those_of_the_model():
+    torch = pytest.importorskip("torch")
+    from roundelay.workloads.train.model import Transformer
+
+    settings = Settings(text="", layers=3, width=24, heads=2, context=17)
+    model = Transformer(settings)
+    assert sum(p.numel() for p in model.parameters()) == settings.parameters
+    del torch
+
+
+def test_text_without_the_quotes_of_the_package(tmp_path):
+    file = tmp_path / "plain_text_readers_bible.py"
+    file.write_text("a" * 100)
+    assert len(read_text(str(file), 10)) == 100
+
+
 def test_a_step_that_is_made_again_counts_once():
     course = Course(lambda row: None)
     for _ in range(2):
@@ -151,6 +188,11 @@ def test_words_of_faults():
         ("--width 30", "a width of 30 for 4 heads; expected a multiple"),
         ("--rate 0", "expected more than 0"),
         ("--rate nan", "expected more than 0"),
+        ("--rate inf", "less than 10"),
+        ("--seed 99999999999999999999999", "seed = 99,999,999,999,999,999,999,999; expected 0 to"),
+        ("--width 10000000 --heads 1", "try a smaller --width"),
+        ("--text /dev/zero", "is no regular file"),
+        ("--text /tmp", "is no regular file"),
         ("--slow rank=4:2", "--slow names rank 4; expected 0 to 3"),
         ("--slow rank=2", "such as rank=2:1.5"),
         ("--kill rank=4@step=5", "--kill names rank 4; expected 0 to 3"),

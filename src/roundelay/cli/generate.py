@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from .base import Command
-from .output import emit
+from .output import emit, printable
 from .serving import found_options, model_options, where_time_went
 
 
@@ -56,7 +56,9 @@ def run_one(options: Any, tokenizer: Any, prompt: str, chat: bool, max_tokens: i
     from ..workloads.generate.walk import running, until_told, walk
 
     def read() -> Any:
-        tokens = tokenizer.chat([("user", prompt)]) if chat else tokenizer.encode(prompt)
+        most = context - 1
+        tokens = (tokenizer.chat([("user", prompt)], most) if chat
+                  else tokenizer.encode(prompt, most))  # fmt: skip
         return make(tokens, max_tokens, context, **given)
 
     read()  # what is wrong with it is said before anything is started
@@ -70,7 +72,7 @@ def run_one(options: Any, tokenizer: Any, prompt: str, chat: bool, max_tokens: i
 
 
 def _print(text: str) -> None:
-    click.echo(text, nl=False)
+    click.echo(printable(text), nl=False)
 
 
 def _silent(text: str) -> None:

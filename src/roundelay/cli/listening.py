@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable
-from typing import Any, TypeVar
+from errno import EACCES, EADDRINUSE
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -14,6 +16,10 @@ from .targets import Checked
 F = TypeVar("F", bound=Callable[..., Any])
 EVERY = ("0.0.0.0", "::")
 """Hosts that mean every address of this machine."""
+_TRY: Final = {
+    EADDRINUSE: "try another --port, or --port 0 for any that is free",
+    EACCES: "try a --port of 1024 or more, or --port 0 for any that is free",
+}
 
 
 def _host(text: str) -> str:
@@ -46,9 +52,15 @@ def listen(host: str, port: int) -> tuple[socket.socket, str]:
     """A socket that listens, and its address as a URL has it.
 
     Raises:
-        OSError: it is not free, or not this machine's.
+        RoundelayError: it is not free, or not this machine's.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server((host, port), family=family, backlog=256)
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=256)
+    except OSError as error:
+        number = error.errno or 0
+        tried = _TRY.get(number, "expected a --host of this machine, such as 127.0.0.1")
+        why = os.strerror(number) if number > 0 else error.strerror
+        raise RoundelayError(f"cannot listen at {host}, port {port}: {why}; {tried}") from None
     shown = "127.0.0.1" if host in EVERY else f"[{host}]" if ":" in host else host
     return listener, f"http://{shown}:{listener.getsockname()[1]}"

@@ -69,7 +69,8 @@ def _cores() -> int:
 @click.option("--room", type=click.IntRange(1), default=65536,
               help="tokens that all requests of an instance may keep (default 65536)")  # fmt: skip
 @click.option("--grace", type=click.IntRange(0), default=60,
-              help="seconds that running requests have at the end (default 60)")  # fmt: skip
+              help="seconds that running requests have at the end; then they get an error "
+              "(default 60)")  # fmt: skip
 def command(
     host: str,
     port: int,
@@ -111,7 +112,7 @@ def command(
             emit(told, as_json, lambda: say("{model} is at {url} (Ctrl-C ends it)", **told))
             app = make_app(Service(pool, tokenizer, context, name))
             try:
-                await serve(app, listener, grace)
+                await serve(app, listener, grace, pool)
             finally:
                 await pool.stop()
 

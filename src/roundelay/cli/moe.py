@@ -15,16 +15,18 @@ from ..moe.schemes import SCHEMES
 from ..run import job_from_environment
 from ..run.launch import launch, python_command, rank_environments
 from ..topology import Cluster
-from ..units import format_time
+from ..units import format_size, format_time
 from .base import Command, language, say
 from .launch import _tell
 from .moe_schedule import DEFAULTS, drawn, proved, written
-from .output import emit, table
+from .output import emit, figure, table
 from .targets import cluster_option, only_one, ranks_option
 
 HERE_TOKENS: Final = 256
 """Tokens of a rank, where processes of this machine exchange them."""
 HERE_HIDDEN: Final = 1024
+MOST_RANKS: Final = 64
+"""Processes that are started here, at most."""
 TIMEOUT: Final = 300.0
 
 
@@ -70,7 +72,11 @@ class _Again(Command):
 )
 @click.option("--hidden", type=click.IntRange(1),
               help="numbers of a token (default 7168; between processes 1024)")  # fmt: skip
-@click.option("--max-nodes", type=int, help="nodes that the gate lets a token go to (default: all)")
+@click.option(
+    "--max-nodes",
+    type=click.IntRange(1),
+    help="nodes that the gate lets a token go to (default: all)",
+)
 @click.option(
     "--scores",
     default="uniform",
@@ -127,7 +133,11 @@ def command(
         return 0
     job = job_from_environment()
     if job.ranks == 1 and not os.environ.get(INSIDE):
-        return _start(only_one(ranks) if ranks else 4)
+        count = only_one(ranks) if ranks else 4
+        if count > MOST_RANKS:
+            raise click.UsageError(f"-n {count}; expected 1 to {MOST_RANKS} processes here")
+        _load_here(count, **asked)  # what is wrong is said once, before they start
+        return _start(count)
     load = _load_here(job.ranks, **asked)
     from ..communicator import init
 
@@ -161,6 +171,8 @@ def _load_here(ranks: int, nodes: int | None, cards: int | None, **asked: Any) -
     cards = cards or ranks // nodes
     if nodes * cards != ranks:
         raise RoundelayError(f"{nodes} nodes of {cards} cards, and {ranks} ranks; expected as many")
+    if asked["dtype"] == "bfloat16":
+        raise RoundelayError("--dtype bfloat16 cannot be added up here; expected fp8 or float32")
     defaults: dict[str, Any] = {"tokens": HERE_TOKENS, "hidden": HERE_HIDDEN, "dtype": "float32"}
     return Load(nodes, cards, **defaults | _given(asked))
 
@@ -229,8 +241,8 @@ def _told(load: Load, found: dict[str, Any], where: Cluster | None) -> str:
 
 
 def _table(rows: list[dict[str, Any]], bounds: bool) -> str:
-    head = ["scheme", "", "copies between", "copies inside", "MB between", "MB inside", "time",
-            "GB/s"]  # fmt: skip
+    head = ["scheme", "", "copies between", "copies inside", "bytes between", "bytes inside",
+            "time", "GB/s"]  # fmt: skip
     if bounds:
         head += ["bound", "binding"]
     lines = []
@@ -239,9 +251,9 @@ def _table(rows: list[dict[str, Any]], bounds: bool) -> str:
             line = [
                 row["scheme"] if not part else "", say(name),
                 f"{row['copies_between_nodes']:.3f}", f"{row['copies_in_node']:.3f}",
-                f"{row[f'{part}bytes_between_nodes'] / 1e6:,.2f}",
-                f"{row[f'{part}bytes_in_node'] / 1e6:,.2f}",
-                format_time(row[f"{part}time_us"] * 1e-6), f"{row[f'{part}GBps']:.2f}",
+                format_size(row[f"{part}bytes_between_nodes"]),
+                format_size(row[f"{part}bytes_in_node"]),
+                format_time(row[f"{part}time_us"] * 1e-6), figure(row[f"{part}GBps"]),
             ]  # fmt: skip
             if bounds:
                 where = say("network") if row["binding"] == "between" else say("inside")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 import click
 import msgspec
@@ -44,6 +45,14 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: str = "") -
     left = [chr(ord("a") + i) in right for i in range(len(head))]
     out = ["  ".join(map(pad, line, wide, left)).rstrip() for line in lines]
     return "\n".join([out[0], "  ".join("-" * w for w in wide), *out[1:]])
+
+
+def printable(text: str) -> str:
+    """Text that a program has made, in which nothing steers the terminal."""
+    return "".join(
+        c.encode("unicode_escape").decode() if category(c) == "Cc" and c not in "\n\t" else c
+        for c in text
+    )
 
 
 def figure(value: Any) -> str:

@@ -19,7 +19,7 @@ from ..workloads.train.settings import Kill, Settings, Slow
 from ..workloads.train.summary import summary
 from ..workloads.train.text import find_text
 from .base import Command, language, say
-from .output import emit, table
+from .output import emit, printable, table
 from .targets import Checked
 
 SHOWN = 20
@@ -130,14 +130,30 @@ def _told(found: dict[str, Any], course: Course) -> str:
     if not course.rows:
         return say("No step was made by all ranks.")
     blocks = [say(
-        "{steps} steps over {ranks} ranks ({backend}, {dtype}): loss {first} to {last}, {time} a "
-        "step, {tokens} bytes of text a second",
-        steps=f"{found['steps']:,}", ranks=found["ranks"], backend=found["backend"],
-        dtype=found["dtype"], first=f"{found['first_loss']:.4f}",
-        last=f"{found['last_loss']:.4f}", time=_time(found["step_us"]),
-        tokens=f"{found['tokens_per_s']:,.0f}",
+        "{steps} ({backend}, {dtype}): loss {first} to {last}, {time} a step, {tokens} bytes of "
+        "text a second",
+        steps=_steps(found), backend=found["backend"], dtype=found["dtype"],
+        first=f"{found['first_loss']:.4f}", last=f"{found['last_loss']:.4f}",
+        time=_time(found["step_us"]), tokens=f"{found['tokens_per_s']:,.0f}",
     ), _parts(found)]  # fmt: skip
+    if len(found["by_ranks"]) > 1:
+        blocks.append(say("Times are those of the steps over {ranks}.",
+                          ranks=_ranks(found["times_of_ranks"])))  # fmt: skip
     return "\n\n".join([*blocks, *_notes(found)])
+
+
+def _steps(found: dict[str, Any]) -> str:
+    """How many steps, by how many ranks."""
+    steps = f"{found['steps']:,}"
+    if len(found["by_ranks"]) == 1:
+        return say("{steps} steps over {ranks}", steps=steps, ranks=_ranks(found["ranks"]))
+    each = [say("{steps} over {ranks}", steps=f"{by['steps']:,}", ranks=_ranks(by["ranks"]))
+            for by in found["by_ranks"]]  # fmt: skip
+    return say("{steps} steps, {each}", steps=steps, each=", ".join(each))
+
+
+def _ranks(count: int) -> str:
+    return say("1 rank") if count == 1 else say("{k} ranks", k=count)
 
 
 def _parts(found: dict[str, Any]) -> str:
@@ -161,7 +177,7 @@ def _notes(found: dict[str, Any]) -> Iterator[str]:
     if saved := found["checkpoints"]:
         yield from _saved(saved)
     if found["sample"]:
-        yield say("It writes:") + f"\n{found['sample']}"
+        yield say("It writes:") + f"\n{printable(found['sample'])}"
 
 
 def _slow(found: dict[str, Any]) -> str:
@@ -183,20 +199,26 @@ def _slow(found: dict[str, Any]) -> str:
 
 
 def _event(event: Any) -> str:
-    values = {"rank": event.rank, "step": event.step, "ranks": event.ranks}
-    match event.what:
-        case "killed":
-            return say("Step {step}: rank {rank} is killed.", **values)
-        case "shrunk":
-            return say("Step {step} was the last: {ranks} ranks go on from it.", **values)
-        case _:
-            return say("Step {step}: {ranks} ranks go on from the checkpoint.", **values)
+    what, took, notice = event["what"], event["took_us"], event["notice_us"]
+    if what == "killed":
+        return say("Step {step}: rank {rank} is killed.", step=event["step"], rank=event["rank"])
+    values = {"step": event["step"], "ranks": _ranks(event["ranks"])}
+    if what == "shrunk":
+        told = [say("Step {step} was the last: {ranks} go on from it.", **values)]
+    else:
+        told = [say("Step {step}: {ranks} go on from the checkpoint.", **values)]
+    if notice is not None:
+        told.append(say("The loss was noticed after {time}.", time=_time(notice)))
+    if took is not None:
+        told.append(say("To go on took {time}.", time=_time(took)))
+    return " ".join(told)
 
 
 def _saved(saved: dict[str, Any]) -> Iterator[str]:
-    for problem in saved["problems"]:
-        yield say("A checkpoint could not be written, and the last one stays: {problem}.",
-                  problem=problem)  # fmt: skip
+    for problem in dict.fromkeys(p["problem"] for p in saved["problems"]):
+        steps = [f"{p['step']:,}" for p in saved["problems"] if p["problem"] == problem]
+        yield say("After steps {steps} no checkpoint could be written, and the last one stays: "
+                  "{problem}.", steps=", ".join(steps), problem=problem)  # fmt: skip
     if saved["count"]:
         yield say(
             "{count} checkpoints of {size}, {time} each. At one failure in {failures} hours, save "

@@ -12,7 +12,7 @@ from ..topology import Cluster
 from ..units import format_size, format_time
 from .base import Command, say
 from .generate import run_one
-from .output import emit, table
+from .output import emit, printable, table
 from .serving import found_options, model_options, where_time_went
 from .targets import cluster_option
 
@@ -76,7 +76,7 @@ def command(
 
 def _table(found: dict[str, Any]) -> str:
     """The first token, the second, and where the time of a token goes."""
-    blocks = [f"{found['prompt']}{found['text']}"]
+    blocks = [printable(found["prompt"] + found["text"])]
     for token, title in ((0, say("The first token:")), (1, say("The next token:"))):
         steps = [s for s in found["steps"] if s["token"] == token]
         if steps:
@@ -87,6 +87,8 @@ def _table(found: dict[str, Any]) -> str:
 def _steps(steps: list[dict[str, Any]]) -> str:
     rows = [[str(i), say(NAMES[s["name"]]), _time(s["start_us"]), _time(s["duration_us"]), _more(s)]
             for i, s in enumerate(steps, start=8 - len(steps))]  # fmt: skip
+    whole = sum(s["duration_us"] + s.get("wait_us", 0) for s in steps)
+    rows.append(["", say("all of it, waiting included"), "", _time(whole), ""])
     return table(["", say("step"), say("begins"), say("takes"), ""], rows, right="acd")
 
 

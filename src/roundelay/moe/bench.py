@@ -69,12 +69,27 @@ class Load:
                 raise RoundelayError(f"{name} = {getattr(self, name)}; expected 1 or more")
         if self.dtype not in BYTES:
             raise RoundelayError(f"dtype {self.dtype!r}; expected one of {', '.join(BYTES)}")
+        self._check_experts()
         given = self.scores
         if given is not None and (given.shape[1] != self.experts or len(given) < self.ranks):
             raise RoundelayError(
                 f"scores of {given.shape[0]} tokens for {given.shape[1]} experts; expected "
                 f"{self.ranks} tokens or more, and {self.experts} experts"
             )
+
+    def _check_experts(self) -> None:
+        """See that they can be dealt out, and chosen."""
+        if self.experts % self.ranks:
+            raise RoundelayError(
+                f"{self.experts} experts on {self.ranks} cards; expected a multiple of the cards"
+            )
+        if self.max_nodes is not None and self.max_nodes < 1:
+            raise RoundelayError(f"max_nodes = {self.max_nodes}; expected 1 or more")
+        reached = min(self.nodes, self.max_nodes or self.nodes)
+        most = self.experts // self.nodes * reached
+        if self.top_k > most:
+            raise RoundelayError(f"top_k = {self.top_k}; expected 1 to {most}, the experts that a "
+                                 "token may go to")  # fmt: skip
 
     @property
     def ranks(self) -> int:

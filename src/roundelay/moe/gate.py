@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import RoundelayError
+from ..files import read_file
 
+LARGEST: Final = 2**32
+"""Bytes of a file of scores."""
 Ints = npt.NDArray[np.integer[Any]]
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -41,9 +45,12 @@ def read_scores(path: Path) -> Floats:
         OSError: it cannot be read.
     """
     try:
-        found = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise RoundelayError(f"{path} is no array as numpy.save writes it ({error})") from None
+        found = np.load(io.BytesIO(read_file(path, LARGEST)), allow_pickle=False)
+    except (RoundelayError, OSError):
+        raise
+    except Exception:  # its header is Python, so that anything may come of it
+        raise RoundelayError(f"{path} is no array as numpy.save writes it; expected floats of "
+                             "shape (tokens, experts)") from None  # fmt: skip
     if not isinstance(found, np.ndarray):
         raise RoundelayError(f"{path} holds several arrays; expected one, as numpy.save writes it")
     return _scores(found, str(path))
@@ -98,6 +105,10 @@ def _scores(scores: npt.NDArray[Any], what: str) -> Floats:
                              "shape (tokens, experts)")  # fmt: skip
     if not np.isfinite(scores).all():
         raise RoundelayError(f"{what}: a score is not finite; expected numbers")
+    most = np.finfo(scores.dtype).max / (2 * scores.shape[1])
+    if scores.size and max(scores.max(), -scores.min()) > most:
+        raise RoundelayError(f"{what}: a score is too large to be added up; expected at most "
+                             f"{most:.3g}")  # fmt: skip
     return scores
 
 

@@ -89,6 +89,7 @@ def launch(
     tag: bool = False,
     timeout: float | None = None,
     elastic: bool = False,
+    linger: float | None = None,
 ) -> int:
     """Runs a command once for each environment, until all have ended.
 
@@ -103,6 +104,8 @@ def launch(
         tag: puts the rank before each line that it prints.
         timeout: seconds after which the job is ended.
         elastic: the others go on when one fails, as they may by `Communicator.shrink`.
+        linger: seconds that the others have when one has ended by itself, well or not, in a job
+            that is elastic; None: as many as they need.
 
     Returns:
         0, or the exit status of the first rank that failed, 128 + its number for a signal; 124 at
@@ -111,7 +114,7 @@ def launch(
     with _signals() as pipe, Crew(command, environments) as crew:
         crew.start(piped=tag)
         deadline = None if timeout is None else time.monotonic() + timeout
-        watch = _Watch(crew, tell, deadline, elastic)
+        watch = _Watch(crew, tell, deadline, elastic, linger)
         with selectors.DefaultSelector() as selector:
             selector.register(pipe, selectors.EVENT_READ)
             tags = Tags(crew, selector)
@@ -135,6 +138,7 @@ class _Watch:
     tell: Callable[[Message], None]
     deadline: float | None
     elastic: bool
+    linger: float | None = None
     status: int = 0
     failed: int = 0  # the first status of a rank, where the others go on
     well: bool = False  # a rank has ended without failing
@@ -166,6 +170,8 @@ class _Watch:
                 self.failed = self.failed or (code if code > 0 else 128 - code)
                 if not self.elastic:
                     self._end(self.failed)
+            if self.elastic and self.linger is not None and code >= 0:
+                self._soon(self.linger)
         now = time.monotonic()
         if self.deadline is not None and now >= self.deadline:
             self.deadline = None
@@ -178,9 +184,13 @@ class _Watch:
 
     def _end(self, status: int) -> None:
         self.status = self.status or status
-        if not self.steps:
-            now = time.monotonic()
-            self.steps = [(now + GRACE, signal.SIGTERM), (now + GRACE + TERM, signal.SIGKILL)]
+        self._soon(GRACE)
+
+    def _soon(self, seconds: float) -> None:
+        """End what runs then, or sooner where that was planned."""
+        end = time.monotonic() + seconds
+        if not self.steps or (len(self.steps) == 2 and end < self.steps[0][0]):
+            self.steps = [(end, signal.SIGTERM), (end + TERM, signal.SIGKILL)]
 
 
 def _failed(rank: int, code: int) -> Message:

@@ -53,7 +53,13 @@ class Answer:
         return {**self._head, "object": kind, "choices": choices}
 
 
-def usage(asks: Sequence[Ask], made: Sequence[int]) -> Json:
-    """Tokens of prompts and answers; choices of one prompt count it each."""
-    prompt, answer = sum(len(ask.tokens) for ask in asks), sum(made)
+def usage(asks: Sequence[Ask], made: Sequence[int], n: int) -> Json:
+    """Tokens of prompts and answers.
+
+    Args:
+        asks: the choices, those of one prompt one after another.
+        made: tokens of each.
+        n: choices of a prompt, which counts once.
+    """
+    prompt, answer = sum(len(ask.tokens) for ask in asks[::n]), sum(made)
     return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}

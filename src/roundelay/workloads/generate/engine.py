@@ -78,14 +78,16 @@ class Runner:
         return logits, self._moment(step, taken, begun, ended) if step.watch else None
 
     def _moment(self, step: Step, taken: int, begun: int, ended: int) -> Moment:
-        """Where the time went, by the clocks of all ranks, which are those of one machine."""
-        mine = np.array([(self._told, 0), *(self._exchange.spans or ())], np.int64)
-        every = self._exchange.every(mine)
-        arrivals = every[:, 1:, 0].max(axis=0)
-        came, gone = mine[1:].T
+        """Where this rank's time went; in exchanges, by when all ranks came.
+
+        Their clocks are those of one machine.
+        """
+        mine = np.array(self._exchange.spans, np.int64)
+        arrivals = self._exchange.every(mine)[:, :, 0].max(axis=0)
+        came, gone = mine.T
         return Moment(
             taken=taken,
-            told=int(every[:, 0, 0].max()),
+            told=self._told,
             begun=begun,
             ended=ended,
             first=int(came[0]),

@@ -131,11 +131,14 @@ class Instance:
             elif isinstance(message, Fault):
                 self._why = message.text
         self.ready = None
-        why = f"the instance ended: {self._why or 'a rank died'}"
-        for number, queue in self._asked.items():
-            queue.put_nowait(Piece(number, why, 0, "error"))
+        self.give_up(f"the instance ended: {self._why or 'a rank died'}")
         await self._end()
         self.gone.set()
+
+    def give_up(self, why: str) -> None:
+        """End every request that it has by an error."""
+        for number, queue in self._asked.items():
+            queue.put_nowait(Piece(number, why, 0, "error"))
 
     async def ask(self, ask: Ask) -> AsyncIterator[Piece]:
         """A request's pieces, as they come; leaving early cancels it.

@@ -80,7 +80,7 @@ class Moment(msgspec.Struct):
 
     Attributes:
         taken: rank 0 begins to plan it, or has received the request.
-        told: all ranks know it.
+        told: it has told the others.
         begun, ended: computing, exchanges within it included.
         first: the first exchange begins.
         exchanges: all-reduces.

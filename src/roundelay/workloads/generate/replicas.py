@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -74,6 +74,7 @@ class Replicas:
         self._watching: dict[Instance, asyncio.Task[None]] = {}
         self._leaving: dict[Instance, asyncio.Task[None]] = {}
         self._scaling: asyncio.Task[None] | None = None
+        self._admitted = 0
 
     @property
     def most(self) -> int:
@@ -153,16 +154,36 @@ class Replicas:
         await instance.stop()
         del self._leaving[instance]
 
-    def room(self, more: int) -> None:
-        """Whether so many requests more may come.
+    @contextmanager
+    def admitted(self, more: int) -> Iterator[None]:
+        """Places for so many requests, from now on; all that are asked must have them.
 
         Raises:
-            Full: they may not.
+            Full: there are not so many.
+            NoneReady: no instance is there to take them.
         """
-        if self.load + more > self.most:
+        if self._admitted + more > self.most:
             self.counts.requests["refused"] += more
-            raise Full(f"{self.load} requests are running or waiting; at most {self.most} may, "
-                       "so try again later")  # fmt: skip
+            raise Full(f"{self._admitted} requests are running or waiting; at most {self.most} "
+                       "may, so try again later")  # fmt: skip
+        self._ready()
+        self._admitted += more
+        try:
+            yield
+        finally:
+            self._admitted -= more
+
+    def _ready(self) -> list[Instance]:
+        ready = [instance for instance in self.instances if instance.ready]
+        if not ready:
+            self.counts.requests["error"] += 1
+            raise NoneReady("no instance is ready; it is being started, so try again later")
+        return ready
+
+    def give_up(self, why: str) -> None:
+        """End every request by an error."""
+        for instance in (*self.instances, *self._leaving):
+            instance.give_up(why)
 
     async def ask(self, ask: Ask) -> AsyncIterator[Piece]:
         """A request's pieces from the least loaded instance; leaving early cancels it.
@@ -171,12 +192,8 @@ class Replicas:
             NoneReady: there is none.
             InstanceDown: it ended before the request did.
         """
-        ready = [instance for instance in self.instances if instance.ready]
-        if not ready:
-            self.counts.requests["error"] += 1
-            raise NoneReady("no instance is ready; it is being started, so try again later")
         ended = "cancelled"
-        pieces = min(ready, key=lambda instance: instance.load).ask(ask)
+        pieces = min(self._ready(), key=lambda instance: instance.load).ask(ask)
         try:
             async for piece in pieces:
                 self.counts.tokens += 1

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import signal
 import socket
+import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import ExitStack, aclosing, asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
 
 from ...errors import RoundelayError
 from .answers import Answer, usage
-from .asked import Chat, Refused, Text, read, requests
+from .asked import Chat, Refused, Text, choices, read, requests
 from .messages import Ask, Piece
-from .replicas import Full, NoneReady, Replicas
+from .replicas import Replicas
+from .replies import defect, error_of, event, json_reply, metrics, no_such, refusal
 from .tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -26,6 +28,14 @@ if TYPE_CHECKING:
 
 BODY: Final = 1 << 20
 """Bytes of a request at most."""
+SHORT: Final = 2048
+"""Bytes of a request whose text becomes tokens at once; longer ones do so in turn, in a thread."""
+LOOK: Final = 0.1
+"""Seconds from one look whether the server shall end to the next."""
+LAST: Final = 2
+"""Seconds that answers have to be sent, when their requests have been ended."""
+_KNOWN: Final = ("graceful shutdown", "without completing response")
+"""What uvicorn tells of an end that is wanted."""
 
 
 def need_web() -> None:
@@ -59,19 +69,12 @@ class Service:
         """For instances that are started with the application, and stopped with it."""
         self.replicas, self.tokenizer = replicas, tokenizer
         self.context, self.model = context, model
-
-    async def chat(self, request: Request) -> Response:
-        """POST /v1/chat/completions."""
-        return await self._answer(request, Chat)
-
-    async def text(self, request: Request) -> Response:
-        """POST /v1/completions."""
-        return await self._answer(request, Text)
+        self._turns = asyncio.Semaphore(1)
 
     async def models(self, request: Request) -> Response:
         """GET /v1/models."""
         one = {"id": self.model, "object": "model", "created": 0, "owned_by": "roundelay"}
-        return _json({"object": "list", "data": [one]})
+        return json_reply({"object": "list", "data": [one]})
 
     async def health(self, request: Request) -> Response:
         """GET /health: 200 while an instance is ready."""
@@ -79,29 +82,40 @@ class Service:
         status = "ok" if all(ready) else "degraded" if any(ready) else "down"
         pids = [i.ready.pids if i.ready else [] for i in self.replicas.instances]
         found = {"status": status, "instances": [{"ready": bool(p), "pids": p} for p in pids]}
-        return _json(found, 200 if any(ready) else 503)
+        return json_reply(found, 200 if any(ready) else 503)
 
     async def metrics(self, request: Request) -> Response:
         """GET /metrics, as Prometheus reads it."""
         from starlette.responses import PlainTextResponse
 
-        return PlainTextResponse(_metrics(self.replicas))
+        return PlainTextResponse(metrics(self.replicas))
 
-    async def _answer(self, request: Request, kind: type[Chat] | type[Text]) -> Response:
-        try:
-            asked = read(await _body(request), kind)
-            asks = requests(asked, self.tokenizer, self.context, self.model)
-            self.replicas.room(len(asks))
-            if not any(instance.ready for instance in self.replicas.instances):
-                raise NoneReady("no instance is ready; it is being started, so try again later")
-            answer = Answer(_name(kind), self.model, kind is Chat)
-            if asked.stream:
-                return self._streamed(answer, asks, asked)
-            return await self._whole(request, answer, asks)
-        except RoundelayError as error:
-            return _refusal(error)
+    async def complete(self, kind: type[Chat] | type[Text], request: Request, send: Any) -> None:
+        """Answer a request; its places are taken until all is sent."""
+        with ExitStack() as places:
+            try:
+                body = await _body(request)
+                asked = read(body, kind)
+                prompts, n = choices(asked)
+                places.enter_context(self.replicas.admitted(prompts * n))
+                asks = await self._asks(asked, len(body))
+                answer = Answer(_name(kind), self.model, kind is Chat)
+                whole = self._streamed if asked.stream else self._whole
+                response = await whole(request, answer, asks, asked)
+            except RoundelayError as error:
+                response = refusal(error)
+            await response(request.scope, request.receive, send)
 
-    async def _whole(self, request: Request, answer: Answer, asks: Sequence[Ask]) -> Response:
+    async def _asks(self, asked: Chat | Text, size: int) -> list[Ask]:
+        """Its requests. A long text takes seconds, in which the others shall go on."""
+        work = partial(requests, asked, self.tokenizer, self.context, self.model)
+        if size <= SHORT:
+            return work()
+        async with self._turns:
+            return await asyncio.to_thread(work)
+
+    async def _whole(self, request: Request, answer: Answer, asks: Sequence[Ask],
+                     asked: Chat | Text) -> Response:  # fmt: skip
         """The answer at once, unless the client goes before."""
         tasks = [asyncio.create_task(self._collect(ask)) for ask in asks]
         collecting, going = asyncio.gather(*tasks), asyncio.create_task(_gone(request))
@@ -115,7 +129,8 @@ class Service:
             for task in (going, *tasks):
                 task.cancel()
             await asyncio.gather(going, collecting, *tasks, return_exceptions=True)
-        return _json(answer.whole(found, usage(asks, [last.made for _, last in found])))
+        counts = usage(asks, [last.made for _, last in found], asked.n or 1)
+        return json_reply(answer.whole(found, counts))
 
     async def _collect(self, ask: Ask) -> tuple[str, Piece]:
         parts = []
@@ -124,35 +139,37 @@ class Service:
                 parts.append(piece.text)
         return "".join(parts), piece
 
-    def _streamed(self, answer: Answer, asks: Sequence[Ask], asked: Chat | Text) -> Response:
+    async def _streamed(self, request: Request, answer: Answer, asks: Sequence[Ask],
+                        asked: Chat | Text) -> Response:  # fmt: skip
         """Events as tokens come; the client's going ends the requests."""
         from starlette.responses import StreamingResponse
 
-        counts = asked.stream_options is not None and asked.stream_options.include_usage
-        events = self._events(answer, asks, counts)
+        counted = asked.stream_options is not None and asked.stream_options.include_usage
+        events = self._events(answer, asks, (asked.n or 1) if counted else 0)
         return StreamingResponse(events, media_type="text/event-stream",
                                  headers={"Cache-Control": "no-cache"})  # fmt: skip
 
     async def _events(self, answer: Answer, asks: Sequence[Ask],
-                      counts: bool) -> AsyncIterator[bytes]:  # fmt: skip
+                      counted: int) -> AsyncIterator[bytes]:  # fmt: skip
+        """Events; at the end tokens are counted, where it is said how many choices a prompt has."""
         queue: asyncio.Queue[tuple[int, Piece | RoundelayError]] = asyncio.Queue()
         tasks = [asyncio.create_task(self._pour(i, ask, queue)) for i, ask in enumerate(asks)]
         made = [0] * len(asks)
         left = len(asks)
         try:
             for i in range(left if answer.chat else 0):
-                yield _event(answer.role(i))
+                yield event(answer.role(i))
             while left:
                 i, piece = await queue.get()
                 if isinstance(piece, RoundelayError):
-                    yield _event(_error(piece)[0])
+                    yield event(error_of(piece)[0])
                     return
                 made[i] = piece.made
                 left -= piece.finish is not None
                 if piece.text or piece.finish:
-                    yield _event(answer.part(i, piece))
-            if counts:
-                yield _event(answer.counted(usage(asks, made)))
+                    yield event(answer.part(i, piece))
+            if counted:
+                yield event(answer.counted(usage(asks, made, counted)))
             yield b"data: [DONE]\n\n"
         finally:
             for task in tasks:
@@ -176,6 +193,7 @@ def make_app(service: Service) -> Starlette:
     """
     need_web()
     from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
     from starlette.routing import Route
 
     @asynccontextmanager
@@ -183,35 +201,70 @@ def make_app(service: Service) -> Starlette:
         yield
         await service.replicas.stop()
 
-    return Starlette(
+    app = Starlette(
         routes=[
-            Route("/v1/chat/completions", service.chat, methods=["POST"]),
-            Route("/v1/completions", service.text, methods=["POST"]),
+            Route("/v1/chat/completions", _Completions(service, Chat), methods=["POST"]),
+            Route("/v1/completions", _Completions(service, Text), methods=["POST"]),
             Route("/v1/models", service.models, methods=["GET"]),
             Route("/health", service.health, methods=["GET"]),
             Route("/metrics", service.metrics, methods=["GET"]),
         ],
         lifespan=lifespan,
+        exception_handlers={HTTPException: no_such, Exception: defect},
     )
+    app.router.redirect_slashes = False
+    return app
 
 
-async def serve(app: Starlette, listener: socket.socket, grace: int) -> None:
+class _Completions:
+    """Completions of a kind, as an application of their own: it ends when its answer is sent."""
+
+    def __init__(self, service: Service, kind: type[Chat] | type[Text]) -> None:
+        self._service, self._kind = service, kind
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        from starlette.requests import Request
+
+        with suppress(asyncio.CancelledError):  # the server ends, and this client takes nothing
+            await self._service.complete(self._kind, Request(scope, receive), send)
+
+
+async def serve(app: Starlette, listener: socket.socket, grace: int, replicas: Replicas) -> None:
     """Serve until SIGINT or SIGTERM: then new connections are refused, and running requests done.
 
     Args:
         app: of `make_app`.
         listener: where to listen.
-        grace: seconds that running requests have at the end.
+        grace: seconds that running requests have at the end; then each is ended by an error.
+        replicas: that have them.
     """
     import uvicorn
 
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False,
-                            timeout_graceful_shutdown=grace)  # fmt: skip
+                            ws="none", timeout_graceful_shutdown=grace + LAST)  # fmt: skip
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.remove_signal_handler(number)  # uvicorn has its own, and raises the signal again
         signal.signal(number, _done)
-    await uvicorn.Server(config).serve(sockets=[listener])
+    logging.getLogger("uvicorn.error").addFilter(
+        lambda record: not any(known in record.msg for known in _KNOWN)
+    )
+    server = uvicorn.Server(config)
+    ending = asyncio.create_task(_end(server, grace, replicas))
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        ending.cancel()
+
+
+async def _end(server: Any, grace: int, replicas: Replicas) -> None:
+    """End what still runs when the time is up, or when SIGINT has come twice."""
+    while not server.should_exit:
+        await asyncio.sleep(LOOK)
+    end = time.monotonic() + grace
+    while time.monotonic() < end and not server.force_exit:
+        await asyncio.sleep(LOOK)
+    replicas.give_up("the server ends, and the time for running requests is up")
 
 
 def _done(number: int, frame: object) -> None:
@@ -223,11 +276,16 @@ def _name(kind: type[Chat] | type[Text]) -> str:
 
 
 async def _body(request: Request) -> bytes:
+    from starlette.requests import ClientDisconnect
+
     data = b""
-    async for part in request.stream():
-        data += part
-        if len(data) > BODY:
-            raise Refused(f"the body is larger than {BODY:,} bytes", 413)
+    try:
+        async for part in request.stream():
+            data += part
+            if len(data) > BODY:
+                raise Refused(f"the body is larger than {BODY:,} bytes", 413)
+    except ClientDisconnect:
+        raise Refused("the client has gone", 499) from None
     return data
 
 
@@ -235,47 +293,3 @@ async def _gone(request: Request) -> None:
     """Return when the client has gone."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _error(error: RoundelayError) -> tuple[dict[str, Any], int]:
-    if isinstance(error, Full):
-        kind, status = "rate_limit_error", 429
-    elif isinstance(error, Refused) or type(error) is RoundelayError:
-        kind, status = "invalid_request_error", getattr(error, "status", 400)
-    else:
-        kind, status = "server_error", 503
-    return {"error": {"message": str(error), "type": kind, "param": None, "code": None}}, status
-
-
-def _refusal(error: RoundelayError) -> Response:
-    found, status = _error(error)
-    return _json(found, status, {"Retry-After": "1"} if status in (429, 503) else None)
-
-
-def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    from starlette.responses import Response
-
-    return Response(msgspec.json.encode(value), status, headers, "application/json")
-
-
-def _event(value: Any) -> bytes:
-    return b"data: " + msgspec.json.encode(value) + b"\n\n"
-
-
-def _metrics(replicas: Replicas) -> str:
-    counts, lines = replicas.counts, []
-
-    def add(name: str, kind: str, text: str, values: dict[str, float]) -> None:
-        lines.append(f"# HELP roundelay_llm_{name} {text}\n# TYPE roundelay_llm_{name} {kind}")
-        lines.extend(f"roundelay_llm_{name}{label} {value}" for label, value in values.items())
-
-    add("requests_total", "counter", "Requests by how they ended.",
-        {f'{{end="{end}"}}': n for end, n in counts.requests.items()})  # fmt: skip
-    add("tokens_total", "counter", "Tokens made.", {"": counts.tokens})
-    add("restarts_total", "counter", "Instances started again.", {"": counts.restarts})
-    add("requests", "gauge", "Requests running or waiting, by instance.",
-        {f'{{instance="{i}"}}': one.load for i, one in enumerate(replicas.instances)})  # fmt: skip
-    add("ready", "gauge", "Whether an instance is ready.",
-        {f'{{instance="{i}"}}': int(bool(one.ready))
-         for i, one in enumerate(replicas.instances)})  # fmt: skip
-    return "\n".join(lines) + "\n"

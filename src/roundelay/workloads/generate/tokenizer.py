@@ -22,6 +22,8 @@ _WORDS: Final = re.compile(
     r"[0-9]|'(?:s|t|re|ve|m|ll|d)| ?[A-Za-z]+| ?[^\sA-Za-z0-9]+|\s+(?![^\s0-9])|\s+", re.ASCII
 )
 _CONTROL: Final = 3
+KEPT: Final = 64
+"""Characters of a word whose tokens are kept for the next time, at most."""
 
 
 class Tokenizer:
@@ -54,30 +56,48 @@ class Tokenizer:
         pairs = file.fact("tokenizer.ggml.merges")
         self._ranks = {tuple(pair.split(" ")): i for i, pair in enumerate(pairs)}
         self.stops = {file.fact("tokenizer.ggml.eos_token_id"), self._special["<|endoftext|>"]}
+        self._longest = max(map(len, self._bytes))
         self._word = lru_cache(1 << 14)(self._join)
 
-    def encode(self, text: str) -> list[int]:
+    def encode(self, text: str, most: int | None = None) -> list[int]:
         """The tokens of a text, in which nothing is special.
+
+        Args:
+            text: any.
+            most: tokens that there is room for. A text with more is not read to its end.
 
         Bytes that the vocabulary lacks are left out: SmolLM2's has no token for some control
         characters, nor for the planes 4 to 15 of Unicode.
 
         Raises:
-            RoundelayError: it has half of a surrogate pair, which is no character.
+            RoundelayError: it has half of a surrogate pair, which is no character; or more tokens
+                than there is room for.
         """
         try:
-            text.encode()
+            size = len(text.encode())
         except UnicodeEncodeError as error:
             raise RoundelayError(
                 f"the text is not valid Unicode at character {error.start}; expected UTF-8"
             ) from None
-        return [number for word in split(text) for number in self._word(word)]
+        room = size if most is None else most
+        if size > room * self._longest:
+            raise _too_long(room)
+        found: list[int] = []
+        for word in split(text):
+            found += self._word(word) if len(word) <= KEPT else self._join(word)
+            if len(found) > room:
+                raise _too_long(room)
+        return found
 
-    def chat(self, messages: Sequence[tuple[str, str]]) -> list[int]:
+    def chat(self, messages: Sequence[tuple[str, str]], most: int | None = None) -> list[int]:
         """The tokens of a chat after which the assistant speaks, by the model's template.
 
         Args:
             messages: role and content of each.
+            most: as for `encode`.
+
+        Raises:
+            RoundelayError: as of `encode`.
         """
         if not messages or messages[0][0] != "system":
             messages = [("system", SYSTEM), *messages]
@@ -85,7 +105,9 @@ class Tokenizer:
         line = self.encode("\n")
         found: list[int] = []
         for role, content in messages:
-            found += [begin, *self.encode(f"{role}\n{content}"), end, *line]
+            found += [begin, *self.encode(f"{role}\n{content}", most), end, *line]
+            if most is not None and len(found) > most:
+                raise _too_long(most)
         return [*found, begin, *self.encode("assistant\n")]
 
     def bytes_of(self, token: int) -> bytes:
@@ -126,6 +148,11 @@ class Tokenizer:
             offer(left)
             offer(before[left])
         return [self._numbers[part] for part in parts if part in self._numbers]
+
+
+def _too_long(most: int) -> RoundelayError:
+    return RoundelayError(f"the prompt has more than {most:,} tokens, and the context is "
+                          f"{most + 1:,}, the answer included; expected a shorter one")  # fmt: skip
 
 
 def split(text: str) -> Iterator[str]:

@@ -58,15 +58,17 @@ class Walk:
     def steps(self) -> list[dict[str, Any]]:
         """All steps in order: name, token, start_us and duration_us, and what is known besides.
 
-        `compute` is the time of a step less its exchanges; `exchange` is the time in them with all
-        ranks there, and `wait_us` the time in them before that.
+        Times are rank 0's. `compute` is the time of a step less its exchanges; `exchange` is the
+        time in them with all ranks there, and `wait_us` the time in them before that. The two take
+        turns, so `exchange` begins with the first one. Durations and `wait_us` of a token add up to
+        the time from its first step until it is out. The next one's first step may begin before.
         """
         found = []
         for i, (at, m) in enumerate(self.arrivals):
             inside = m.inside + m.waited
             spans: list[tuple[str, int, int, dict[str, Any]]] = [
                 ("ranks", m.taken, m.told - m.taken, {}),
-                ("weights", m.told, max(0, m.begun - m.told), {"bytes_by_rank": self.ready.bytes}),
+                ("weights", m.told, m.begun - m.told, {"bytes_by_rank": self.ready.bytes}),
                 ("compute", m.begun, m.ended - m.begun - inside, {"tokens": m.tokens}),
                 ("exchange", m.first, m.inside,
                  {"exchanges": m.exchanges, "wait_us": m.waited / 1e3}),

@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import struct
+import zipfile
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +19,10 @@ from ...errors import RoundelayError
 
 PART: Final = ".part"
 """What stands behind the name of a file that is not whole."""
+
+_BROKEN: Final = (RuntimeError, EOFError, pickle.UnpicklingError, ValueError, zipfile.BadZipFile,
+                  zlib.error, struct.error, LookupError, TypeError, AttributeError)  # fmt: skip
+"""What reading a file raises whose bytes are others than those that were written."""
 
 
 def part_of(file: Path) -> Path:
@@ -64,21 +71,31 @@ def _write(target: Any, data: memoryview) -> None:
         data = data[target.write(data) :]
 
 
-def load(file: Path) -> Any:
+def load(file: Path) -> dict[str, Any]:
     """What was saved.
 
     Raises:
         RoundelayError: there is no such file, or it holds something else.
     """
+    if file.exists() and not file.is_file():
+        raise not_whole(file)
     try:
+        with zipfile.ZipFile(file) as parts:  # torch keeps check sums, and does not look at them
+            if parts.testzip() is not None:
+                raise not_whole(file)
         state = torch.load(file, weights_only=True)
     except OSError as error:
         raise RoundelayError(
             f"{file}: {error.strerror}; expected a checkpoint of `roundelay train`"
         ) from None
-    except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError):
+    except _BROKEN:
         state = None
-    if not isinstance(state, dict) or "step" not in state:
-        raise RoundelayError(f"{file} is no whole checkpoint of `roundelay train`; name another, "
-                             "or train anew without --resume")  # fmt: skip
+    if not isinstance(state, dict) or type(state.get("step")) is not int or state["step"] < 0:
+        raise not_whole(file)
     return state
+
+
+def not_whole(file: Path) -> RoundelayError:
+    """The error of a file that is there, and holds something else."""
+    return RoundelayError(f"{file} is no whole checkpoint of `roundelay train`; name another, or "
+                          "train anew without --resume")  # fmt: skip

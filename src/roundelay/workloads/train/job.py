@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,9 +16,11 @@ import msgspec
 from ...errors import RoundelayError
 from ...i18n import Message, message
 from ...run.launch import launch, python_command, rank_environments
+from ...units import format_size
 from .measure import Row, row
+from .scratch import scratch
 from .settings import Settings
-from .stamps import Done, Event, Line, Noted, Saved
+from .stamps import REFUSED, Done, Event, Line, Noted, Refused, Saved
 from .text import read_text
 
 MOST_STARTS: Final = 8
@@ -38,6 +39,7 @@ class Course:
         notes: by step, what the ranks noted.
         made: how many steps were made in all.
         events, saved: in order.
+        refused: why the ranks cannot do it; empty where they can.
         done: how it ended; None where it has not.
         starts: how often the ranks were started.
     """
@@ -49,6 +51,7 @@ class Course:
         self.made = self.starts = 0
         self.events: list[Event] = []
         self.saved: list[Saved] = []
+        self.refused = ""
         self.done: Done | None = None
         self._open: dict[tuple[int, int, int], list[Noted]] = {}
 
@@ -65,6 +68,8 @@ class Course:
                 self.events.append(line)
             case Saved():
                 self.saved.append(line)
+            case Refused():
+                self.refused = line.why
             case Done():
                 self.done = line
 
@@ -77,6 +82,7 @@ class Course:
             if key[-1] not in self.rows:
                 self._made(self._open[key])
         self._open.clear()
+        self.events.sort(key=lambda event: event.at)
 
     def _made(self, notes: list[Noted]) -> Row:
         step = notes[0].step
@@ -147,19 +153,38 @@ def train(settings: Settings, tell: Tell, show: Show) -> tuple[Course, int]:
     """
     read_text(settings.text, settings.context)
     course = Course(show)
-    with tempfile.TemporaryDirectory(prefix="roundelay-train-") as made:
-        settings = _with_checkpoint(settings, Path(made))
+    with scratch() as made:
+        settings = _with_checkpoint(settings, made)
         settings.check()
+        _fits(settings)
         if find_spec("torch") is None:
             raise RoundelayError("torch is not installed; pip install 'roundelay[torch]'")
         while True:
             before = course.length()
-            status = _start(settings, Path(made), course, tell)
+            status = _start(settings, made, course, tell)
+            if not status and not course.rows:
+                raise RoundelayError(
+                    f"{settings.checkpoint} is at step {course.events[-1].step:,} already; "
+                    f"expected more with --steps, which is {settings.steps:,}"
+                )
             if not status or course.length() == before or not _again(settings, status, course):
                 return course, status
             settings = _going_on(settings, course)
             tell(message("the ranks are started again, from step {step}",
                          step=course.saved_step() if settings.resume else 0))  # fmt: skip
+
+
+def _fits(settings: Settings) -> None:
+    """See that what each parameter needs fits into the memory of this machine."""
+    rows = 2 * settings.ranks + 2 * (1 if settings.zero else settings.ranks)
+    needed = settings.parameters * rows * (8 if settings.dtype == "float64" else 4)
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > there:
+        raise RoundelayError(
+            f"{settings.parameters:,} parameters with their gradients and moments take "
+            f"{format_size(needed)} on {settings.ranks} ranks, and this machine has "
+            f"{format_size(there)}; try a smaller --width, fewer --layers or fewer --ranks"
+        )
 
 
 def _with_checkpoint(settings: Settings, folder: Path) -> Settings:
@@ -190,9 +215,17 @@ def _start(settings: Settings, folder: Path, course: Course, tell: Tell) -> int:
     (own / "settings.json").write_bytes(msgspec.json.encode(settings))
     command = python_command(["roundelay.workloads.train.rank", str(own)], module=True)
     environments = rank_environments(os.environ, settings.ranks)
+
+    def told(what: Message) -> None:
+        if what.values.get("code") != REFUSED:  # what it says is told once, and not by each
+            tell(what)
+
     with _Files(own, course).followed():
-        status = launch(command, environments, tell, elastic=settings.on_failure == "shrink")
+        status = launch(command, environments, told, elastic=settings.on_failure == "shrink",
+                        linger=settings.patience)  # fmt: skip
     course.ended()
+    if course.refused:
+        raise RoundelayError(course.refused)
     return status
 
 

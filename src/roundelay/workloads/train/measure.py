@@ -85,12 +85,14 @@ def transfers(notes: Sequence[Noted]) -> list[list[int]]:
 
 
 def _of(note: Noted, begun: Sequence[int], arrived: Sequence[int]) -> Parts:
+    whole = note.span[1] - note.span[0]
+    if note.ranks == 1:  # which exchanges with nobody
+        return Parts(note.rank, whole / 1000, whole / 1000, 0.0, 0.0, 0.0)
     ends = [e.ended for e in note.exchanges]
     moved = list(zip(arrived, ends, strict=True))
     waited = [(b, min(a, e)) for b, a, e in zip(begun, arrived, ends, strict=True)]
     blocked = _length(note.blocked)
     waiting = _common(note.blocked, waited)
-    whole = note.span[1] - note.span[0]
     hidden = _length(moved) - _common(note.blocked, moved)
     times = (whole, whole - blocked, hidden, blocked - waiting, waiting)
     return Parts(note.rank, *(ns / 1000 for ns in times))

@@ -6,9 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .settings import Settings
-
-TOKENS = 256
+from .settings import TOKENS, Settings
 
 
 class Block(nn.Module):

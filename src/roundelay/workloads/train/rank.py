@@ -24,7 +24,7 @@ from ...errors import ExchangeError, RoundelayError
 from .checkpoint import part_of, save
 from .faults import Deaths
 from .settings import Kill, Settings
-from .stamps import Done, Event, Line, Saved
+from .stamps import REFUSED, Done, Event, Line, Refused, Saved
 from .trainer import Trainer
 
 SAMPLE = 120
@@ -46,7 +46,7 @@ class Rank:
         self._lines.write(msgspec.json.encode(line) + b"\n")
 
     def _last_words(self, kill: Kill) -> None:
-        self.note(Event("killed", kill.step, self.name, dist.get_world_size()))
+        self.note(Event("killed", kill.step, self.name, dist.get_world_size(), time.monotonic_ns()))
 
     def run(self) -> None:
         """Train to the end."""
@@ -71,17 +71,18 @@ class Rank:
 
     def _shrink(self, trainer: Trainer) -> None:
         """Go on with the ranks that live; more may die meanwhile."""
-        agreed = False
+        noticed, agreed = time.monotonic_ns(), False
         while not agreed:
             roundelay.torch.shrink()
             with suppress(ExchangeError):
                 trainer.agree(self._file)
                 agreed = True
-        self._tell("shrunk", trainer)
+        self._tell("shrunk", trainer, noticed)
 
-    def _tell(self, what: str, trainer: Trainer) -> None:
+    def _tell(self, what: str, trainer: Trainer, noticed: int = 0) -> None:
         if dist.get_rank() == 0:
-            self.note(Event(what, trainer.done, self.name, dist.get_world_size()))
+            now = time.monotonic_ns()
+            self.note(Event(what, trainer.done, self.name, dist.get_world_size(), now, noticed))
 
     def _save(self, trainer: Trainer) -> None:
         """A checkpoint, where one is due. A disk that is full is told, and the training goes on."""
@@ -119,10 +120,25 @@ def main(folder: str) -> int:
     try:
         with group(rank.settings):
             rank.run()
-    except RoundelayError as error:
+    except (RoundelayError, MemoryError, RuntimeError) as error:
+        if why := _refusal(error):
+            rank.note(Refused(why))
+            return REFUSED
+        known = isinstance(error, RoundelayError | dist.DistError)
+        if not known and rank.settings.backend != "gloo":
+            raise
         print(f"rank {rank.name}: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _refusal(error: Exception) -> str:
+    """Why it cannot be done as it is asked for, where that is what the error says."""
+    if isinstance(error, ExchangeError):
+        return ""
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        return "not enough memory; try a smaller --width, --context or --batch, or fewer --ranks"
+    return str(error) if isinstance(error, RoundelayError) else ""
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ from ...errors import RoundelayError
 
 PHASES: Final = ("forward", "backward", "exchange", "optimizer", "checkpoint")
 MOST_RANKS: Final = 64
+TOKENS: Final = 256
+"""Bytes that there are."""
 _KILL: Final = re.compile(r"rank=(\d{1,9})@step=(\d{1,9})(?::(\w+))?", re.ASCII)
 _SLOW: Final = re.compile(r"rank=(\d{1,9}):(\d{1,4}(?:\.\d{1,6})?)", re.ASCII)
 
@@ -100,6 +102,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     resume: bool = False
     patience: float = 60.0
 
+    @property
+    def parameters(self) -> int:
+        """Numbers that are learnt: those of `model.Transformer`."""
+        w = self.width
+        return self.layers * (12 * w + 13) * w + (2 * TOKENS + self.context + 2) * w + TOKENS
+
     def check(self) -> None:
         """See that it can be done.
 
@@ -109,13 +117,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         _between("ranks", self.ranks, 1, MOST_RANKS)
         for name in ("steps", "layers", "width", "heads", "context", "every", "bucket"):
             _between(name, getattr(self, name), 1, 10**9)
+        _between("seed", self.seed, 0, 2**63 - 1)
         _between("batch", self.batch, self.ranks, 10**6, "a sequence for every rank at least")
         if self.width % self.heads:
             raise RoundelayError(
                 f"a width of {self.width} for {self.heads} heads; expected a multiple of the heads"
             )
         if not 0 < self.rate < 10:
-            raise RoundelayError(f"a rate of {self.rate:g}; expected more than 0, such as 3e-3")
+            raise RoundelayError(
+                f"a rate of {self.rate:g}; expected more than 0 and less than 10, such as 3e-3"
+            )
         for slow in self.slow:
             _known("--slow", slow.rank, self.ranks)
         for kill in self.kill:

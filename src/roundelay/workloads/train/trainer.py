@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 from ...errors import RoundelayError
 from .adam import Adam
-from .checkpoint import load
+from .checkpoint import load, not_whole
 from .exchange import Exchanges, Gradients
 from .faults import Deaths, Pace
 from .flat import Flat
@@ -22,6 +22,8 @@ from .shares import shares
 from .stamps import Noted
 from .text import batch, read_text
 
+ROWS = ("values", "mean", "square")
+"""What a checkpoint has of each parameter."""
 SHAPE = ("dtype", "layers", "width", "heads", "context", "batch", "seed", "rate")
 """What a training that goes on from a checkpoint must have in common with the one before."""
 
@@ -142,13 +144,17 @@ class Trainer:
             RoundelayError: it is none, or one of another training.
         """
         state = load(file)
-        shape = self._shape()
-        for name, value in state["shape"].items():
+        shape, saved = self._shape(), state.get("shape")
+        if not isinstance(saved, dict) or saved.keys() != shape.keys():
+            raise not_whole(file)
+        for name, value in saved.items():
             if shape[name] != value:
                 raise RoundelayError(
                     f"{file} was saved with {name} = {value}, and this training has "
                     f"{shape[name]}; expected the same"
                 )
+        if not all(alike(state.get(name), self._flat.values) for name in ROWS):
+            raise not_whole(file)
         self._take(state)
 
     def _take(self, state: dict[str, Any]) -> None:
@@ -183,3 +189,8 @@ class Trainer:
         for row, new in zip(rows, taken, strict=True):  # all or, where that has failed, none
             row.copy_(new)
         self.done = int(steps[furthest])
+
+
+def alike(a: Any, b: torch.Tensor) -> bool:
+    """Whether it is a row of as many numbers, of the same type."""
+    return isinstance(a, torch.Tensor) and a.shape == b.shape and a.dtype == b.dtype
