@@ -19,9 +19,12 @@ import uvicorn
 import roundelay as rl
 from roundelay import cli
 from roundelay.errors import RoundelayError
+from roundelay.formats.timeline import write_timeline
 from roundelay.web import page as pages
 from roundelay.web import patience
-from roundelay.web.data import QUESTIONS, answer, curves
+from roundelay.web.data import QUESTIONS, answer, curves, run
+from roundelay.web.known import known
+from roundelay.web.runs import examples
 from roundelay.web.server import HEADERS, SLOWEST, make_app
 from roundelay.web.states import VIEWS, asked, state_text
 
@@ -78,12 +81,15 @@ def refused(answer, status):
     return value["error"]
 
 
-def test_the_slowest_answer_is_worked_out_beforehand():
+def test_the_slowest_answers_are_worked_out_beforehand(tmp_path):
     kept = curves._curves
     kept.cache_clear()
+    run.drawn.cache_clear()
+    (tmp_path / "mine.timeline").write_bytes(write_timeline(examples()["even"]))
+    given = known([tmp_path / "mine.timeline"])
 
     async def started():
-        app = make_app()
+        app = make_app(known=given)
         async with app.router.lifespan_context(app):
             end = time.monotonic() + 60
             while not kept.cache_info().currsize:
@@ -93,6 +99,8 @@ def test_the_slowest_answer_is_worked_out_beforehand():
     asyncio.run(started())
     assert answer(*SLOWEST)
     assert (kept.cache_info().hits, kept.cache_info().misses) == (1, 1)
+    assert answer("run", {"name": "mine"}, given)
+    assert (run.drawn.cache_info().hits, run.drawn.cache_info().misses) == (1, 1)
 
 
 def test_index_and_modules_are_served(client):

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.resources import files
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import RoundelayError
@@ -16,6 +16,7 @@ from .charts import packed, script
 from .data import answer
 from .known import Known
 from .patience import Busy, Gone, Turns
+from .runs import EXAMPLES
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -107,9 +108,20 @@ def make_app(hosts: Sequence[str] = HOSTS, known: Known | None = None) -> Starle
 
 @asynccontextmanager
 async def _ready(app: Starlette) -> AsyncIterator[None]:
-    """Work the slowest answer out beforehand, so that nobody waits for it."""
-    Thread(target=answer, args=SLOWEST, daemon=True).start()
+    """Work the slowest answers out beforehand, so that nobody waits for them."""
+    ending = Event()
+    Thread(target=_prepare, args=(app.state.known, ending), daemon=True).start()
     yield
+    ending.set()  # what it has begun is wanted by nobody, and not waited for
+
+
+def _prepare(known: Known | None, ending: Event) -> None:
+    """What files give is what will be looked at; then the usual question that takes longest."""
+    given = [name for name in (known.runs if known else ()) if name not in EXAMPLES]
+    for question, parameters in [*(("run", {"name": name}) for name in given), SLOWEST]:
+        if ending.is_set():
+            return
+        answer(question, parameters, known)
 
 
 class _Outer:

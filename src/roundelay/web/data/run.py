@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from threading import Lock
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -20,6 +21,8 @@ from ...timeline import Column, Timeline, What
 EVENTS: Final = 2_000_000
 """Events up to which a run is drawn: the last ones of a longer run."""
 PARTICIPANTS: Final = 256
+_ONE: Final = Lock()
+"""So that two who ask for the same at one time don't both work it out."""
 
 
 class Wait(NamedTuple):
@@ -94,7 +97,8 @@ def run(runs: Mapping[str, Timeline], name: str = "even") -> Run:
     """
     if name not in runs:
         raise UnknownName("run", name, runs)
-    return drawn(name, runs[name])
+    with _ONE:
+        return drawn(name, runs[name])
 
 
 @lru_cache(4)

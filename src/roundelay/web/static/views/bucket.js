@@ -88,7 +88,8 @@ class Bucket {
     return el("div", {class: "body"}, controls, this.sentence, this.canvas,
       el("div", {class: "below"}, transport, key,
         saveButtons(t, `roundelay-bucket-${this.of.n}`, () => this.svg())),
-      this.figures, el("h2", {}, t("bucketOdds")), this.odds.root,
+      this.figures, el("div", {class: "below"}, el("h2", {}, t("bucketOdds")),
+        saveButtons(t, "roundelay-odds", () => this.odds.svg())), this.odds.root,
       el("p", {class: "soft note"}, t("bucketModel")), this.details);
   }
 

@@ -104,7 +104,9 @@ class Runs {
       this.stages[i].root]), this.#buttons(), this.told, this.#legend(),
       ...(models.length > 1 ? [el("div", {class: "tables"}, comparedTable(models, t))] : []),
       el("div", {class: models.length > 1 ? "panels two" : "panels"}, ...this.matrices.map((m, i) =>
-        el("section", {}, el("h2", {}, t("runMatrix", {name: models[i].name})), m.root))),
+        el("section", {}, el("div", {class: "below"},
+          el("h2", {}, t("runMatrix", {name: models[i].name})),
+          saveButtons(t, `roundelay-waits-${models[i].name}`, () => m.svg())), m.root))),
       this.details);
     context.repaint(() => {
       for (const shown of [...this.stages, ...this.matrices]) shown.redraw();
