@@ -285,7 +285,7 @@ def test_labels_of_axes_are_whole(open_page, width):
 
 @pytest.mark.parametrize(("asked", "said"), [
     ("nodes=7", "Nodes: 7 is not offered; 8 is shown."),
-    ("size=99", "Size: 99 is not offered; 4 GiB is shown."),
+    ("size=99", "Size: 99 is not offered; 8 GiB is shown."),
     ("nodes=x", "Nodes: x is not offered; 4 is shown."),
 ])  # fmt: skip
 def test_the_nearest_is_shown_and_said(browser, address, asked, said):

@@ -47,7 +47,9 @@ function drawName(pen, model, g, colour, place, t) {
     pen.text(x, y, short, Math.min(11, g.side * 0.6), {fill}, "center", true);
     return;
   }
-  const name = !isSwitch && g.side >= 60 ? t("placeRank", {rank: place}) : short;
+  const named = isSwitch ? t("switch", {number: place - model.data.ranks})
+    : t("placeRank", {rank: place});
+  const name = g.side >= (isSwitch ? 72 : 60) ? named : short;
   pen.text(x, y - g.side / 2 + g.head * 0.62 + 1, name, Math.min(15, g.head * 0.85),
     {fill: colour.text}, "center", true);
 }

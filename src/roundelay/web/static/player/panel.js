@@ -229,7 +229,8 @@ export class Panel {
           protocol: data.timing.protocol, slices: data.timing.slices,
           time: timeText(data.timing.time), link: data.timing.binding_link})]);
     }
-    this.counters.replaceChildren(...rows.map(([name, value, formula]) => el("div", {},
+    this.counters.replaceChildren(...rows.map(([name, value, formula]) => el("div",
+      {class: name === t("time") ? "wide" : null},
       el("dt", {}, name), el("dd", {}, value),
       el("dd", {class: "formula"}, name === t("time") ? formula : formulaText(formula)))));
   }

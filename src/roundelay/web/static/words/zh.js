@@ -57,8 +57,8 @@ export const zh = {
   arrivals: "这一步中同时到达一处的最多消息数",
   time: "时间",
   timed: "{cluster}，协议 {protocol}；最忙的链路：{link}",
-  timedSliced: "{cluster}，协议 {protocol}；最忙的链路：{link}。这里整块发送；切成 {s" +
-    "lices} 片流水发送时，共需 {time}",
+  timedSliced: "{cluster}，协议 {protocol}；最忙的链路：{link}。这里整块发送；切成 {slices} 片流水发" +
+    "送时，共需 {time}",
   card: "卡 {rank}",
   switch: "交换机 {number}",
   placeRank: "rank {rank}",
@@ -91,8 +91,7 @@ export const zh = {
   mend: "恢复这次移动",
   leaveOut: "去掉",
   leaveOutWhat: "去掉分块 {piece} 从 {from} 到 {to} 的移动",
-  verifier: "第 {step} 步去掉了分块 {piece} 从 {from} 到 {to} 的移动。验证器发现：{b" +
-    "roken}",
+  verifier: "第 {step} 步去掉了分块 {piece} 从 {from} 到 {to} 的移动。验证器发现：{broken}",
   saveAs: "将图保存为 {kind}",
   keyAdd: "传输中，将被归约",
   keyCopy: "传输中，将被复制",
@@ -351,12 +350,10 @@ export const zh = {
   clusterNothing: "没有任何链路有数据经过。",
   clusterSays: "最忙的链路是{link}：{bytes}，速率 {rate}（{protocol}；线速 {line}），需要 {time}，占总时间 " +
     "{whole} 的 {share} %。",
-  clusterSaysAlike: "最忙的链路是{link}，另有 {alike} 条同样忙（{kinds}）：{bytes" +
-    "}，速率 {rate}（{protocol}；线速 {line}），需要 {time}，占总时间 {whole} 的 {" +
-    "share} %。",
+  clusterSaysAlike: "最忙的链路是{link}，另有 {alike} 条同样忙（{kinds}）：{bytes}，速率 {rate}（" +
+    "{protocol}；线速 {line}），需要 {time}，占总时间 {whole} 的 {share} %。",
   clusterOf: "{kind}：{count} 条",
-  clusterRates: "总时间 {time}：algbw {algbw}，busbw {busbw}，与 nccl-te" +
-    "sts 口径相同。",
+  clusterRates: "总时间 {time}：algbw {algbw}，busbw {busbw}，与 nccl-tests 口径相同。",
   clusterNccl: "按预测，NCCL 会用它的 {algorithm}、{protocol}、{channels} 个" +
     "通道：{time}，busbw {busbw}。",
   clusterSpare: "{kind}：{count} 条链路中只有 {used} 条有流量；像 rails 这样分摊到节" +
@@ -513,9 +510,7 @@ export const zh = {
   walkSays_weights: "此时不加载任何东西：每个 rank 自启动起就在内存里持有自己那部分权重，最多 {size}" +
     "。这一步用 {time}。",
   walkSays_compute: "每个 rank 逐层与自己的那些列和行相乘：共 {time}。",
-  walkSays_exchange: "每层的注意力之后和前馈之后，每个 rank 都只有各个和的一部分。{count} 次 all" +
-    "-reduce 把它们加起来：各 rank 都在场时用 {time}，此外等待较慢的 ran" +
-    "k 用 {wait}。",
-  walkSays_token: "按所有词的得分抽出一个，变成文本送到屏幕，用 {time}。然后把它放进输入，开始下一个 t" +
-    "oken。",
+  walkSays_exchange: "每层的注意力之后和前馈之后，每个 rank 都只有各个和的一部分。{count} 次 all-reduce 把它们加起来" +
+    "：各 rank 都在场时用 {time}，此外等待较慢的 rank 用 {wait}。",
+  walkSays_token: "按所有词的得分抽出一个，变成文本送到屏幕，用 {time}。然后把它放进输入，开始下一个 token。",
 };
