@@ -166,7 +166,7 @@ export function drawWays(pen, model, g, colour, step, flying) {
   const many = moves.length > CROWD;
   const alpha = many ? Math.max(0.04, 40 / moves.length) : flying ? 0.28 : 0.6;
   for (const [src, dst, pieces, add] of moves) {
-    const way = wayOf(g, src, dst);
+    const way = wayOf(g, src, dst, !many);
     const wide = 1 + 3.5 * (pieces.length / model.widest) * Math.min(1, g.side / 60);
     const ink = add ? colour.add : colour.copy;
     const [a, b, c] = way;
@@ -190,7 +190,7 @@ export function drawPieces(pen, model, g, colour, step, f) {
   if (moves.length > TOKENS) return;
   const eased = f * f * (3 - 2 * f);
   for (const [src, dst, pieces, add] of moves) {
-    const [x, y] = along(wayOf(g, src, dst), eased);
+    const [x, y] = along(wayOf(g, src, dst, moves.length <= CROWD), eased);
     drawToken(pen, model, g, colour, x, y, pieces, add);
   }
 }

@@ -154,14 +154,15 @@ const BENDS = [1, 2.2, -1.6, 3.6, -2.9, -0.4]; // to the right; no two ways that
  * @param {Geometry} g
  * @param {number} src
  * @param {number} dst
+ * @param {boolean} [clear] whether to look for a free one, which takes a while where there are many
  * @returns {Way}
  */
-export function wayOf(g, src, dst) {
+export function wayOf(g, src, dst, clear = true) {
   const key = src * g.centre.length + dst;
   const known = g.ways.get(key);
   if (known) return known;
   let [best, found] = [Infinity, curve(g, src, dst, 1)];
-  for (const bend of BENDS) {
+  for (const bend of clear ? BENDS : []) {
     const way = curve(g, src, dst, bend);
     const met = meets(g, way, src, dst);
     if (met < best) [best, found] = [met, way];

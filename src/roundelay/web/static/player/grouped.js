@@ -201,7 +201,8 @@ class GroupedPanel {
     const messages = data.flows.reduce((/** @type {number} */ sum, /** @type {any} */ f) =>
       sum + f.messages, 0);
     const said = data.said[lang] ?? t("manyMoves", {messages});
-    this.sentence.textContent = data.step ? t("step", {step: data.step}) + said : t("start", {n: data.ranks.toLocaleString("en")});
+    this.sentence.textContent = data.step ? t("step", {step: data.step}) + said 
+      : `${t("start", {n: data.ranks.toLocaleString("en")})} ${t("startRank")}`;
     this.canvas.setAttribute("aria-label", `${data.name}. ${this.sentence.textContent}`);
     const rows = [
       [t("steps"), t("of", {now: data.step.toLocaleString(), all: data.steps.toLocaleString()}), data.card.steps[0]],

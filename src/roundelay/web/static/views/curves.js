@@ -3,10 +3,11 @@ import {button, choice, el} from "../dom.js";
 import {inside, load} from "../fetch.js";
 import {sizeText} from "../i18n.js";
 import {saveButtons, slider} from "../picture.js";
+import {firstOf, insteadText} from "../curves/asked.js";
 import {layoutOf, loadCharts, tracesOf} from "../curves/charts.js";
 import {droppedFiles} from "../curves/drop.js";
 import {measuredKeys, quickestText, showLines} from "../curves/lines.js";
-import {byNodes, bySize, crossings, near, nearestOf} from "../curves/model.js";
+import {byNodes, bySize, crossings, near} from "../curves/model.js";
 import {curveTables} from "../curves/tables.js";
 
 /** @typedef {import("../main.js").Context} Context */
@@ -60,21 +61,6 @@ export const curvesView = {
     };
   },
 };
-
-/** The data of the number of nodes that is asked for, or of that which is nearest.
- * @param {Params} p @param {AbortSignal} signal @returns {Promise<CurvesData>} */
-async function firstOf(p, signal) {
-  const {collective, cluster} = p;
-  try {
-    return await load("curves", {collective, cluster, nodes: p.nodes}, signal);
-  } catch (error) {
-    const one = await load("curves", {collective, cluster, nodes: "1"}, signal).catch(() => {
-      throw error;
-    });
-    const nodes = nearestOf(one.offered, Number(p.nodes) || Number(curvesDefaults.nodes));
-    return nodes === 1 ? one : load("curves", {collective, cluster, nodes: String(nodes)}, signal);
-  }
-}
 
 class Curves {
   /**
@@ -281,16 +267,8 @@ class Curves {
 
   /** Say where something else is shown than was asked for. @param {Params} asked */
   instead(asked) {
-    const {t} = this.context;
-    const said = [];
-    if (asked.nodes !== this.p.nodes) {
-      said.push(t("curvesInstead", {what: t("clusterCount"), asked: asked.nodes, taken: this.p.nodes}));
-    }
-    if (asked.size !== this.p.size) {
-      said.push(t("curvesInstead", {what: t("size"), asked: asked.size,
-        taken: sizeText(this.sizes[Number(this.p.size)])}));
-    }
-    if (said.length) this.sentence.before(el("p", {class: "soft", role: "status"}, said.join(" ")));
+    const said = insteadText(asked, this.p, this.sizes, this.context.t);
+    if (said) this.sentence.before(el("p", {class: "soft", role: "status"}, said));
   }
 
   listed() {
