@@ -136,11 +136,16 @@ def test_choosing_changes_the_picture_and_back_returns(tab, address):
     opened(tab, address, "player?n=4&hints=0")
     tab.get_by_label("Algorithm").select_option("star")
     tab.wait_for_selector("h2:text-is('all_reduce/star')")
-    tab.get_by_label("Cards").fill("7")
-    tab.get_by_label("Cards").press("Enter")
+    tab.get_by_role("spinbutton", name="Ranks").fill("7")
+    tab.get_by_role("spinbutton", name="Ranks").press("Enter")
     until(tab, "location.hash.includes('n=7')")
     tab.get_by_label("Cluster").select_option("dgx-h100")
     until(tab, "document.querySelector('.clock')?.textContent.includes('us')")
+    assert tab.get_by_label("Nodes").input_value() == "1"  # seven of the eight cards of a node
+    tab.get_by_role("spinbutton", name="Ranks").fill("9")
+    tab.get_by_role("spinbutton", name="Ranks").press("Enter")
+    until(tab, "location.hash.includes('dgx-h100:2')")
+    tab.go_back()
     tab.go_back()
     until(tab, "document.querySelector('.clock')?.textContent === '0 / 2'")
 
@@ -148,9 +153,12 @@ def test_choosing_changes_the_picture_and_back_returns(tab, address):
 def test_a_move_left_out_is_found(tab, address):
     opened(tab, address, "player?n=4&hints=0&tables=1")
     tab.keyboard.press("ArrowRight")
-    tab.get_by_role("button", name="Leave out the move of piece 0 from card 0 to card 1").click()
-    said = tab.get_by_role("alert").inner_text()
-    assert "lacks what ranks 0" in said
+    tab.get_by_role("button", name="Leave out the move of piece 0 from rank 0 to rank 1").click()
+    said = (
+        "Left out in step 1: piece 0 from rank 0 to rank 1. The verifier finds: After 6 steps "
+        "4 of 16 places are wrong. The first is piece 0 of rank 0, which lacks what rank 0 brought."
+    )
+    assert tab.get_by_role("alert").inner_text() == said
     tab.keyboard.press("End")
     assert "places are wrong" in tab.locator(".sentence").inner_text()
     tab.get_by_role("button", name="Put the move back").click()
@@ -160,8 +168,13 @@ def test_a_move_left_out_is_found(tab, address):
 def test_formulas_are_written_as_people_write_them(tab, address):
     opened(tab, address, "player?n=8&algorithm=halving_doubling&hints=0")
     formulas = tab.locator(".formula").all_inner_texts()
-    assert formulas[0] == "2·⌊log₂ n⌋ + 2·(n > 2^⌊log₂ n⌋)"
+    assert formulas[0] == "2·⌊log₂ n⌋ + 2·[n > p]"
     assert not [text for text in formulas if "_" in text]
+    key = tab.locator(".formulas").inner_text()
+    assert "n is the number of ranks, 8, and S the size of the data, 1 MiB" in key
+    assert "p is the largest power of two up to n, 8" in key
+    assert "[a > b] counts 1 where a is larger than b, else 0" in key
+    assert "rounded up" not in key
 
 
 def test_pointing_at_a_piece_tells_its_way(tab, address):
@@ -172,8 +185,9 @@ def test_pointing_at_a_piece_tells_its_way(tab, address):
         tab.mouse.move(box["x"] + box["width"] / 2 - 60 + 10 * i, box["y"] + 85)
         if tab.locator(".tip").is_visible():
             found.add(tab.locator(".tip").inner_text())
-    assert any(re.fullmatch(r"Piece \d on card 0: 4 of 4\. It came (card \d → ){3}card 0\.", text)
-               for text in found), found  # fmt: skip
+    held = r"Piece \d on rank 0: the numbers of 4 of 4 ranks are in it\."
+    way = held + r" It came (rank \d → ){3}rank 0\."
+    assert any(re.fullmatch(way, text) for text in found), found
 
 
 def test_the_keyboard_tells_a_pieces_way(tab, address):
@@ -182,12 +196,15 @@ def test_the_keyboard_tells_a_pieces_way(tab, address):
     tab.locator(".cursor").focus()
     live, tip = tab.locator("#live"), tab.locator(".tip")
     tab.keyboard.press("ArrowRight")
-    assert live.inner_text() == "Piece 1 on card 0: 4 of 4."
+    assert live.inner_text() == "Piece 1 on rank 0: the numbers of 4 of 4 ranks are in it."
     assert not tip.is_visible()
     tab.keyboard.press("PageUp")
     tab.keyboard.press("ArrowDown")
     tab.keyboard.press("Enter")
-    way = "Piece 3 on card 3: 4 of 4. It came card 3 → card 0 → card 1 → card 2 → card 3."
+    way = (
+        "Piece 3 on rank 3: the numbers of 4 of 4 ranks are in it. It came "
+        "rank 3 → rank 0 → rank 1 → rank 2 → rank 3."
+    )
     assert tip.inner_text() == live.inner_text() == way
     box, cell = tab.locator(".stage").bounding_box(), tab.locator(".cursor").bounding_box()
     tab.keyboard.press("Escape")
@@ -198,7 +215,9 @@ def test_the_keyboard_tells_a_pieces_way(tab, address):
     tab.keyboard.press(" ")
     tab.keyboard.press(",")
     assert clock(tab) == "3 / 6"
-    assert tip.inner_text() == "Piece 3 on card 3: 1 of 4. Its own."
+    assert tip.inner_text() == (
+        "Piece 3 on rank 3: the numbers of 1 of 4 ranks are in it. They are its own."
+    )
 
 
 def test_the_keyboard_reaches_every_card_and_switch(tab, address):
@@ -208,7 +227,7 @@ def test_the_keyboard_reaches_every_card_and_switch(tab, address):
     for _ in range(6):
         tab.keyboard.press("PageDown")
         told.append(tab.locator("#live").inner_text().split(":")[0])
-    places = ("card 1", "card 2", "card 3", "switch 0", "card 0", "card 1")
+    places = ("rank 1", "rank 2", "rank 3", "switch 0", "rank 0", "rank 1")
     assert told == [f"Piece 0 on {place}" for place in places]
 
 
@@ -289,10 +308,10 @@ def test_groups_step_and_tell_a_cards_part(tab, address):
     assert clock(tab) == "0 / 32,766"
     tab.keyboard.press("ArrowRight")
     until(tab, "document.querySelector('.sentence').textContent.startsWith('Step 1:')")
-    assert "right neighbour" in tab.locator(".sentence").inner_text()
-    tab.locator(".transport").get_by_label("Card").fill("7")
-    tab.locator(".transport").get_by_label("Card").press("Enter")
-    tab.wait_for_selector("caption:text-is('Card 7 in step 1 (moves: 2)')")
+    assert "the next rank" in tab.locator(".sentence").inner_text()
+    tab.locator(".transport").get_by_role("spinbutton", name="Rank").fill("7")
+    tab.locator(".transport").get_by_role("spinbutton", name="Rank").press("Enter")
+    tab.wait_for_selector("caption:text-is('Rank 7 in step 1 (moves: 2)')")
     until(tab, "location.hash.includes('rank=7')")
 
 
@@ -352,3 +371,121 @@ def test_one_file_opens_from_the_disk(browser, tmp_path, lang):
     assert not [url for url in requests if not url.startswith(("file:", "data:", "blob:"))]
     assert not wrong
     context.close()
+
+
+PENS = """
+async ([name, n, step, width]) => {
+  const {geometryOf} = await import("/static/player/geometry.js");
+  const {drawCards, drawWays, drawPieces} = await import("/static/player/draw.js");
+  const {Model} = await import("/static/player/model.js");
+  const data = await (await fetch(`/api/player?algorithm=${name}&n=${n}`)).json();
+  const letters = [String(data.pieces.length - 1).length, 1 + 2 * String(n).length];
+  const g = geometryOf(data.places, data.layout, data.pieces.length, width, 486, letters);
+  const [model, texts, none] = [new Model(data), [], () => {}];
+  model.goTo(step);
+  const pen = {box: none, path: none, dot: none,
+    text: (x, y, text, size) => texts.push([text, size])};
+  drawCards(pen, model, g, {}, (key, of) =>
+    key === "placeRank" ? `rank ${of.rank}` : `piece ${of.name}`);
+  const cards = [...texts];
+  drawPieces(pen, model, g, {}, step + 1, 0.5);
+  const {wayOf, along} = await import("/static/player/geometry.js");
+  const touches = (a, b, i) => {
+    const [x, y] = along(wayOf(g, a, b), (i + 1) / 21);
+    return g.centre.some(([u, v], at) => at !== a && at !== b
+      && Math.abs(x - u) < g.side / 2 && Math.abs(y - v) < g.side / 2);
+  };
+  const over = data.states.flatMap((state) => state.moves).filter(([a, b]) =>
+    [...Array(20).keys()].some((i) => touches(a, b, i))).length;
+  return {cards, flying: texts.slice(cards.length), over, side: g.side, label: g.label};
+}
+"""
+
+
+@pytest.mark.parametrize(("n", "width"), [(4, 1300), (4, 356), (8, 1300), (8, 660), (16, 1300)])
+def test_what_flies_has_a_name_that_the_cards_have(tab, address, n, width):
+    """And a bare number on a piece is its name, not how much is in it."""
+    opened(tab, address, "player?hints=0")
+    drawn = tab.evaluate(PENS, ["ring", n, 1, width])
+    names = {re.sub("piece ", "", text) for text, _ in drawn["cards"]}
+    assert {text for text, _ in drawn["flying"]} == {str(k) for k in range(n)} <= names
+    assert all(size >= 7 for _, size in drawn["cards"])
+    if (n, width) != (16, 1300):
+        counted = [text for text, _ in drawn["cards"] if re.fullmatch(rf"\d/{n}", text)]
+        assert counted.count(f"2/{n}") == n
+        assert counted.count(f"1/{n}") == n * n - n
+
+
+@pytest.mark.parametrize(("name", "width"), [("ring", 1300), ("ring", 660), ("double_tree", 660)])
+def test_64_cards_have_their_numbers(tab, address, name, width):
+    opened(tab, address, "player?hints=0")
+    drawn = tab.evaluate(PENS, [name, 64, 5, width])
+    assert {text for text, _ in drawn["cards"]} >= {str(rank) for rank in range(64)}
+    assert all(size >= 8 for _, size in drawn["cards"])
+
+
+@pytest.mark.parametrize(("name", "n"), [("halving_doubling", 8), ("double_tree", 8),
+                                         ("double_tree", 64), ("ring", 64)])  # fmt: skip
+def test_ways_pass_over_no_card(tab, address, name, n):
+    opened(tab, address, "player?hints=0")
+    assert tab.evaluate(PENS, [name, n, 1, 1300])["over"] == 0
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_newcomer_is_told_what_there_is_to_see(tab, address, lang):
+    opened(tab, address, f"player?hints=0&lang={lang}")
+    told = tab.locator(".panel").inner_text()
+    known = {
+        "en": ("cut into 4 pieces", "piece 1 of every rank with piece 1 of all the others",
+               "A rank is one card", "of 4 ranks, the numbers of 1 are in it", "next clockwise",
+               "n is the number of ranks, 4, and S the size of the data"),
+        "zh": ("切成 4 个分块", "每个 rank 的分块 1 与其他所有 rank 的分块 1 相加",
+               "一个 rank 就是一张卡", "4 个 rank 中，目前有 1 个的数在其中", "顺时针",
+               "S 是数据量"),
+    }  # fmt: skip
+    for words in known[lang]:
+        assert words in told
+    halves = tab.locator(".parts").inner_text().split()
+    assert halves[-1] == "all-gather"
+    assert ("全收集" in halves) is (lang == "zh")
+    for step, half in ((1, "reduce-scatter"), (4, "all-gather")):
+        opened(tab, address, f"player?hints=0&lang={lang}&at={step}")
+        assert half in tab.locator(".part-says").inner_text()
+        words = tab.locator(".panel").inner_text().lower()
+        assert ("card" in words or "卡" in words) is False
+
+
+@pytest.mark.parametrize(("state", "shown"), [
+    ("at=1.5&n=4", "2 / 6"), ("at=-3&n=4", "0 / 6"), ("at=x&n=4", "0 / 6"),
+    ("at=1e99&n=4", "6 / 6"), ("at=1.5&n=100", "2 / 198"), ("n=&at=", "0 / 6"),
+])  # fmt: skip
+def test_odd_places_on_the_clock_are_the_nearest(tab, address, state, shown):
+    opened(tab, address, f"player?hints=0&{state}")
+    assert clock(tab) == shown
+
+
+@pytest.mark.parametrize("view", ["player", "cluster", "curves"])
+@pytest.mark.parametrize("name", ["__proto__", "constructor", "toString"])
+def test_names_that_javascript_knows_are_unknown(browser, address, view, name):
+    made = browser.new_page(locale="en-GB")
+    made.goto(f"{address}#{view}?collective={name}&hints=0")
+    assert name in made.get_by_role("alert").inner_text()
+    assert "unknown" in made.get_by_role("alert").inner_text()
+    made.close()
+
+
+def test_the_picture_is_in_sight_on_a_phone(tab, address):
+    tab.set_viewport_size({"width": 380, "height": 760})
+    opened(tab, address, "player")
+    box = tab.locator(".stage").bounding_box()
+    assert box["y"] < 500
+    assert tab.locator(".hints").bounding_box()["y"] > box["y"]
+
+
+@pytest.mark.parametrize("drop", ["2.4.1.0", "1.0.4.0"])
+def test_a_broken_switch_is_told_in_the_pages_words(tab, address, drop):
+    """A left out move that makes a later step impossible, and one that leaves a place empty."""
+    opened(tab, address, f"player?algorithm=switch&hints=0&at=9&drop={drop}")
+    said = tab.get_by_role("alert").inner_text()
+    assert not re.search("chunk|round|REDUCE", said)
+    assert ("becomes impossible" in said) is (drop == "1.0.4.0")

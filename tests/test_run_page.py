@@ -184,3 +184,8 @@ def test_a_job_that_runs_here(open_page, tmp_path, monkeypatch):
     finally:
         job.terminate()
         job.wait(20)
+
+
+def test_an_empty_name_counts_as_none(open_page):
+    seen = open_page("run?run=&job=x&hints=0&lang=en")
+    assert seen.locator("h2").first.inner_text() == "even"

@@ -25,7 +25,7 @@ from roundelay.verbs import on
 ALL = pytest.mark.parametrize("a", algorithms(), ids=lambda a: f"{a.collective}/{a.name}")
 
 RING_END = """\
-Step 6: Every rank passes one finished piece to its right neighbour, who keeps a copy.
+Step 6: Every rank passes one finished piece to the next rank, who keeps a copy.
         Now everything is where it belongs.
 
   0 -> 1  piece 3  copy    2 -> 3  piece 1  copy
@@ -61,8 +61,8 @@ def test_ring_as_text() -> None:
         "Every rank brings numbers; in the end every rank has their sum.\n"
     )
     assert (
-        "\nStep 1: Every rank passes one piece to its right neighbour, who adds it.\n"
-        "        Each sum it changed now covers 2 of 4 ranks.\n"
+        "\nStep 1: Every rank passes one piece to the next rank, who adds it to its own.\n"
+        "        Each piece that changed now has the numbers of 2 of 4 ranks in it.\n"
     ) in text
     assert "\n  rank 1  [●●○○]   ○●○○    ○●○○    ○●○○\n" in text
     assert "\n        Every rank now has 1 of its 4 pieces finished.\n" in text
@@ -73,7 +73,7 @@ def test_ring_as_text() -> None:
 def test_ring_in_chinese() -> None:
     """The same in Chinese, its columns aligned where a character takes two of them."""
     text = show(build("all_reduce/ring", 4), lang="zh")
-    assert "第 1 步：每个 rank 把一个分块传给右邻居，对方将其与自己的数据归约。\n" in text
+    assert "第 1 步：每个 rank 把一个分块传给下一个 rank，对方将其加到自己的数据上。\n" in text
     assert "\n  分块      0       1       2       3\n  rank 0  [●●●●]✓" in text
     assert text.endswith("\n经过 6 步，每个 rank 都持有全部 4 个完整的分块。\n")
 
@@ -81,7 +81,12 @@ def test_ring_in_chinese() -> None:
 @pytest.mark.parametrize(
     ("what", "n", "params", "sentence"),
     [
-        ("all_reduce/star", 4, {}, "Every other rank sends all its data to rank 0, who adds it."),
+        (
+            "all_reduce/star",
+            4,
+            {},
+            "Every other rank sends all its data to rank 0, who adds it to its own.",
+        ),
         ("all_reduce/switch", 4, {}, "Every rank sends all its data to switch 0, which adds it."),
         (
             "all_reduce/switch",
@@ -105,7 +110,12 @@ def test_ring_in_chinese() -> None:
         ("gather/direct", 4, {}, "Every other rank sends one piece to rank 0, who keeps a copy."),
         ("all_to_all/direct", 4, {}, "Every rank sends a different piece to every other rank"),
         ("all_to_all/direct", 4, {}, "After 1 step every rank holds the 4 pieces it wants"),
-        ("reduce/chain", 3, {"pieces": 1}, "Rank 2 sends all its data to rank 1, who adds it."),
+        (
+            "reduce/chain",
+            3,
+            {"pieces": 1},
+            "Rank 2 sends all its data to rank 1, who adds it to its own.",
+        ),
         (
             "all_reduce/double_tree",
             8,
@@ -226,7 +236,10 @@ def test_illegal_schedules_are_refused() -> None:
 def test_large_schedules_in_brief() -> None:
     """Steps that do the same are told once, with how far the ranks are."""
     text = show(build("all_reduce/ring", 20))
-    assert "Steps 1 to 19: Every rank passes one piece to its right neighbour, who adds it." in text
+    assert (
+        "Steps 1 to 19: Every rank passes one piece to the next rank, who adds it to its own."
+        in text
+    )
     assert "  r -> r + 1  20 moves, 1 piece, add\n" in text
     assert "  every rank: 1 of 20 pieces complete\n" in text
     assert len(text.splitlines()) < 30
@@ -271,7 +284,7 @@ def test_steps_as_data() -> None:
     assert start["contributions"] == [[1, 1, 1]] * 3
     assert first["moves"][0] == {"src": 0, "dst": 1, "chunks": [0], "add": True}
     assert first["contributions"] == [[1, 1, 2], [2, 1, 1], [1, 2, 1]]
-    assert first["sentence"].startswith("Every rank passes one piece to its right neighbour")
+    assert first["sentence"].startswith("Every rank passes one piece to the next rank")
 
 
 def test_picture_is_self_contained() -> None:

@@ -6,6 +6,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from views_browser import until
 
+import roundelay as rl
+from roundelay.simulate.nccl import predict
 from roundelay.web.data.cluster import cluster
 from roundelay.web.data.crossing import crossing
 from roundelay.web.page import page as one_file
@@ -20,15 +22,39 @@ def rows(seen, caption):
 def test_the_binding_link_is_told_and_why(open_page):
     seen = open_page("cluster?hints=0&lang=en")
     said = seen.locator(".sentence").inner_text()
-    assert said.startswith("The busiest link is NIC 7 of node 0, out, and 3 more are busy as long")
+    assert said.startswith("The busiest link is NIC 7 of node 0, out, and 7 more are busy as long")
+    assert "(NIC, out: 4; NIC, in: 4)" in said
     assert "496 MiB at 47.5 GB/s (Simple; line rate 50 GB/s) take 10.9 ms" in said
     assert "Next comes card 0 of node 0, out" in said
     kinds = rows(seen, "Links by kind, the busiest first")
     found = cluster()
-    assert [row[-1].removeprefix("◆ ") for row in kinds][:2] == ["100 %", "100 %"]
-    assert [row[2] for row in kinds] == [
-        f"{load.alike} / {load.count}".replace(",", "") for load in found.kinds
+    assert [row[1] for row in kinds][:2] == ["◆ 100 %", "◆ 100 %"]
+    assert [row[4] for row in kinds] == [
+        f"{load.alike} / {load.used} / {load.count}" for load in found.kinds
     ]
+
+
+def test_rates_are_told_as_nccl_tests_counts_them(open_page):
+    """And what NCCL would take, and that the ring leaves most network cards idle."""
+    seen = open_page("cluster?hints=0&lang=en")
+    told = seen.locator(".rates").inner_text()
+    machine = rl.clusters.cluster("dgx-h100").scaled(4)
+    found, predicted = cluster(), predict(machine, "all_reduce", 2**28)
+    bus = 2 * 31 / 32
+    assert f"busbw {float(f'{found.size / found.time * bus / 1e9:.3g}'):g} GB/s" in told
+    assert f"NCCL would take its {predicted.algorithm} with {predicted.protocol}" in told
+    assert f"busbw {float(f'{predicted.busbw / 1e9:.3g}'):g} GB/s, by prediction" in told
+    assert "NIC, out: only 4 of 32 links carry anything" in told
+    seen = open_page("cluster?hints=0&lang=en&algorithm=rails")
+    assert "only" not in seen.locator(".rates").inner_text()
+    assert seen.get_by_label("Parameters").is_visible()
+
+
+def test_on_a_phone_the_mark_and_the_times_are_in_sight(open_page):
+    seen = open_page("cluster?hints=0&lang=en", width=380)
+    assert seen.locator(".picture svg text:text('◆')").count() == 8
+    busy = seen.locator(".kinds tbody tr").first.locator("td, th").nth(2).bounding_box()
+    assert busy["x"] + busy["width"] <= 380
 
 
 def test_what_crosses_a_link_is_listed(open_page):

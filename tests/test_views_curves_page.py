@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from itertools import pairwise
 from urllib.parse import parse_qsl, urlsplit
 
@@ -247,3 +248,92 @@ def test_a_first_visit_explains_the_view(open_page, lang):
     hints = seen.locator(".hints li").all_inner_texts()
     assert len(hints) == 3
     assert not [hint for hint in hints if hint.startswith("hint")]
+
+
+LOOKS = "dark => import('/static/curves/charts.js').then(m => [...Array(72).keys()].map(i =>" \
+    " Object.values(m.lookOf(i, dark)).join()))"  # fmt: skip
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_no_two_algorithms_look_alike(open_page, dark):
+    looks = open_page("curves?hints=0&nodes=1").evaluate(LOOKS, dark)
+    assert len(set(looks)) == 72
+
+
+def test_an_algorithm_looks_the_same_on_every_axis(open_page):
+    """By the legend's small pictures, with colours and markers as in the charts."""
+    pictures = (
+        "[...document.querySelectorAll('.lines label')].map(l =>"
+        " [l.innerText.trim(), l.querySelector('svg').innerHTML])"
+    )
+    by_size = open_page("curves?hints=0&lang=en&nodes=1")
+    by_nodes = open_page("curves?hints=0&lang=en&nodes=1&x=nodes")
+    until(by_nodes, "document.querySelectorAll('.lines label').length > 11")
+    size, nodes = dict(by_size.evaluate(pictures)), dict(by_nodes.evaluate(pictures))
+    assert len(set(nodes.values())) == len(nodes)
+    assert {name: nodes[name] for name in size} == size
+
+
+@pytest.mark.parametrize("width", [380, 1400])
+def test_labels_of_axes_are_whole(open_page, width):
+    seen = open_page("curves?hints=0&latency=6&bandwidth=-6", width)
+    seen.wait_for_selector(".ytick text")
+    for plot in seen.locator(".plot").all():
+        left = plot.bounding_box()["x"]
+        assert all(text.bounding_box()["x"] >= left for text in plot.locator(".ytick text").all())
+
+
+@pytest.mark.parametrize(("asked", "said"), [
+    ("nodes=7", "Nodes: 7 is not offered; 8 is shown."),
+    ("size=99", "Size: 99 is not offered; 8 GiB is shown."),
+    ("nodes=x", "Nodes: x is not offered; 4 is shown."),
+])  # fmt: skip
+def test_the_nearest_is_shown_and_said(browser, address, asked, said):
+    with browser.new_context() as context:
+        seen = context.new_page()
+        seen.goto(f"{address}#curves?lang=en&hints=0&{asked}")
+        assert said in seen.locator(".body > [role=status]").inner_text(timeout=60_000)
+
+
+@pytest.mark.parametrize(("rows", "found"), [
+    ("Array(20000).fill({bytes: 8, time_us: 1})", 1),
+    ("Array(120000).fill({bytes: 8, time_us: 1})", "measuredMany"),
+    ("[...Array(25).keys()].map(i => ({algorithm: `a${i}`, bytes: 8, time_us: 1}))",
+     "measuredSeries"),
+    ("[{bytes: 1e308, time_us: 1e-300}]", "measuredFar"),
+    ("[{bytes: 8, time_us: 1e13}]", "measuredFar"),
+    ("[{bytes: true, time_us: 1}, {bytes: '5', time_us: '5'}]", "measuredNone"),
+])  # fmt: skip
+def test_what_would_hold_the_page_up_is_refused(open_page, rows, found):
+    seen = open_page("curves?hints=0&lang=en&nodes=1")
+    start = time.monotonic()
+    assert seen.evaluate(
+        "() => import('/static/curves/measured.js').then(m => { try { return m.readMeasured("
+        f"JSON.stringify({{rows: {rows}}}), 'x', 'all_reduce').length }} catch (error) {{"
+        " return error.message } })"
+    ) == found  # fmt: skip
+    assert time.monotonic() - start < 20  # it was minutes
+
+
+def test_a_long_line_is_no_row(open_page):
+    """A row of a table has a few figures; digits without end are passed over, at once."""
+    text = "# nccl-tests\n1 " + "1" * 5_000_000 + "\n" + TABLE
+    found = open_page("curves?hints=0&lang=en&nodes=1").evaluate(
+        "text => import('/static/curves/measured.js').then(m => m.readMeasured(text, 'x',"
+        " 'all_reduce')[0].points.length)",
+        text,
+    )
+    assert found == 2
+
+
+def test_measured_points_are_named(open_page, tmp_path):
+    rows = [{"algorithm": name, "bytes": 4096, "time_us": 9} for name in ("ring", "star")]
+    (tmp_path / "mine.json").write_text(json.dumps({"rows": rows}))
+    (tmp_path / "far.json").write_text('{"rows": [{"bytes": 1e300, "time_us": 1}]}')
+    seen = open_page("curves?hints=0&lang=en&nodes=1")
+    seen.set_input_files("#measured", [tmp_path / "mine.json", tmp_path / "far.json"])
+    until(seen, "document.querySelectorAll('.points li').length === 2")
+    assert seen.locator(".points li").all_inner_texts() == ["mine.json: ring", "mine.json: star"]
+    looks = seen.locator(".points svg").evaluate_all("all => all.map(one => one.innerHTML)")
+    assert looks[0] != looks[1]
+    assert "far.json: a size above 1 PiB" in seen.locator(".drop [role=status]").inner_text()

@@ -201,3 +201,17 @@ def test_what_the_server_refuses_is_said(browser, address, view):
         seen.goto(f"{address}#{view}?lang=en")
         alert = seen.get_by_role("alert")
         assert alert.inner_text() == "This cannot be shown: <b>"
+
+
+@pytest.mark.parametrize("width", [380, 1200])
+def test_the_bucket_is_seen_at_every_width(open_page, width):
+    """Its water is a line across all staves, in the colour of what is added."""
+    seen = open_page("bucket?hints=0&lang=en&theme=light", width)
+    found = seen.evaluate(
+        "() => { const c = document.querySelector('canvas'), r = c.width / c.clientWidth;"
+        " const x = (c.clientWidth > 720 ? c.clientWidth - 118 : c.clientWidth / 2) * r;"
+        " const data = c.getContext('2d').getImageData(Math.floor(x), 0, 1, c.height).data;"
+        " let n = 0; for (let i = c.clientWidth > 720 ? 0 : Math.floor(300 * r); i < c.height; i++)"
+        " n += data[4 * i] === 10 && data[4 * i + 1] === 91 && data[4 * i + 2] === 184; return n }"
+    )
+    assert found >= 2

@@ -1,10 +1,13 @@
 """A walk along a request in a browser."""
 
+import json
 import re
 
+import msgspec
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from roundelay.web.known import known
 from roundelay.web.page import page as one_file
 from roundelay.web.states import asked, state_text
 from roundelay.web.walks import EXAMPLE, examples
@@ -61,3 +64,16 @@ def test_one_file_holds_it(open_page, tmp_path):
     file.write_text(one_file(asked("walk", {}), state_text("walk", {})), "utf-8")
     seen = open_page("", where=file.as_uri(), ready=".picture svg", offline=True)
     assert "Paris" in seen.locator("main .answer").inner_text()
+
+
+def test_no_time_and_a_long_prompt_are_shown(open_page, tmp_path):
+    """A share of nothing is none; of a long text as much as has room."""
+    data = json.loads(msgspec.json.encode(examples()[EXAMPLE])) | {"prompt": "word " * 10_000}
+    data |= {"token_us": 0.0, "wait_us": 5.0, "exchange_share": 0.0}
+    (tmp_path / "odd.json").write_text(json.dumps(data))
+    walks = known([], [tmp_path / "odd.json"], [])
+    text = one_file(asked("walk", {"walk": "odd"}), "walk?walk=odd&hints=0&lang=en", walks)
+    (tmp_path / "odd.html").write_text(text, "utf-8")
+    seen = open_page("walk?walk=odd&hints=0&lang=en", where=(tmp_path / "odd.html").as_uri())
+    assert "Infinity" not in seen.locator("main").inner_text()
+    assert seen.evaluate("document.documentElement.scrollHeight") < 3000

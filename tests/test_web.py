@@ -103,12 +103,14 @@ def test_seconds_end_with_the_clock():
 def test_a_move_left_out_is_found():
     played = player(n=4, drop=(2, 0, 1, 3))
     assert not played.right
-    assert "chunk 3 lacks" in played.broken["en"]
+    assert played.dropped == (2, 0, 1, 3)
+    assert "The first is piece 3 of rank 0, which lacks what rank" in played.broken["en"]
     assert "分块 3" in played.broken["zh"]
     counts, _ = last_state(played)
     assert counts[:, 3].min() < 4
     illegal = player("broadcast", "binomial", 4, drop=(1, 0, 2, 0))
-    assert "holds nothing" in illegal.broken["en"]
+    assert illegal.broken["en"].startswith("Step 2 becomes impossible")
+    assert illegal.broken["zh"].startswith("第 2 步无法进行")
     assert len(illegal.states) == 2
 
 

@@ -439,3 +439,38 @@ def test_it_ends_at_once_whatever_it_works_out(tmp_path):
 def test_no_host_is_not_every_host(host, capsys):
     assert cli.run(["serve", "--no-open", "--port", "0", "--host", host]) == 2
     assert "expected an address" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["-"], "-: expected the name of a file"),
+    ([""], ".: expected the name of a file"),
+    (["/dev/full"], "/dev/full: No space left on device"),
+    (["x.html", "--view", "stack", "--algorithm", "zzz"],
+     "--algorithm with --view stack; expected none of these"),
+    (["x.html", "--view", "curves", "-n", "8"],
+     "-n with --view curves; expected --collective, --cluster"),
+])  # fmt: skip
+def test_what_page_cannot_write_is_said(words, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["page", *words, "--lang", "en"]) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "given", "said"), [
+    ("bucket", {"slow": "1_0"}, "slow = '1_0'; expected 1 to 10"),
+    ("bucket", {"slow": "nan"}, "slow = 'nan'; expected 1 to 10"),
+    ("bucket", {"slow": "١"}, "expected 1 to 10"),
+    ("player", {"algorithm": "ring", "params": "pieces=2"}, "'pieces'; it has none"),
+    ("player", {"collective": "broadcast", "algorithm": "ring"}, "'ring'; known: bine"),
+    ("stack", {"x": "1"}, "'x'; it has none"),
+])  # fmt: skip
+def test_what_is_refused_says_what_there_is(name, given, said):
+    with pytest.raises(RoundelayError, match=re.escape(said)):
+        answer(name, given)
+
+
+def test_a_long_name_is_not_repeated_whole():
+    with pytest.raises(RoundelayError) as found:
+        answer("player", {"y" * 1900: "1"})
+    assert len(str(found.value)) < 300

@@ -33,14 +33,18 @@ Ints = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]
 
 
+SHOWN: Final = 80
+"""Characters of a name that a message repeats."""
+
+
 class UnknownName(RoundelayError):
     """A name that nothing here answers to; the message offers the nearest ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known = list(known)
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name[:SHOWN], known, n=3, cutoff=0.6)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
-        super().__init__(f"unknown {kind} {name!r}; {hint}")
+        super().__init__(f"unknown {kind} {name!r:.{SHOWN}}; {hint if known else 'it has none'}")
 
 
 class Setting(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -12,9 +13,12 @@ from ..units import format_size
 from ..web.known import known
 from ..web.named import name_of
 from ..web.page import page
-from ..web.states import TIMED, VIEWS, asked, state_text
+from ..web.states import CURVED, PLAYED, TIMED, VIEWS, asked, state_text
 from .base import Command, say
 from .output import emit
+
+OPTIONS: Final = ("collective", "algorithm", "against", "n", "params", "size", "cluster")
+"""Of the command, those that say what a view shows."""
 
 
 @click.command(
@@ -26,8 +30,8 @@ from .output import emit
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.html")
 @click.option("--view", type=click.Choice(VIEWS), metavar="|".join(VIEWS),
               help="which view (default player; run with --trace, walk with --walk)")  # fmt: skip
-@click.option("--collective", default="all_reduce", help="default all_reduce")
-@click.option("--algorithm", default="ring", help="default ring")
+@click.option("--collective", default="", help="default all_reduce")
+@click.option("--algorithm", default="", help="default ring")
 @click.option("--against", default="", help="a second algorithm, beside the first")
 @click.option(
     "-n", "n", default="", help="number of ranks (default 8; on a cluster, all its cards)"
@@ -50,7 +54,9 @@ def command(
     as_json: str | None, **given: str,
 ) -> None:  # fmt: skip
     """Write the page."""
+    _check_file(file)
     view = _view(view, traces, walked)
+    _check_options(view, [key for key, value in given.items() if value])
     machine = Path(given["cluster"])
     machines = [machine] if machine.suffix in ENDINGS else []
     found = known(traces, [walked] if walked else [], machines)
@@ -62,10 +68,29 @@ def command(
     if walked:
         state = {"walk": name_of(walked)}
     text = page(asked(view, state, found.clusters), state_text(view, state), found)
-    file.write_text(text, "utf-8")
+    try:
+        file.write_text(text, "utf-8")
+    except OSError as error:
+        raise RoundelayError(f"{file}: {error.strerror}") from None
     size = len(text.encode())
     written = {"file": str(file), "bytes": size}
     emit(written, as_json, lambda: say("{file}: {size}", file=file, size=format_size(size)))
+
+
+def _check_file(file: Path) -> None:
+    if str(file) == "-" or file.is_dir():
+        raise RoundelayError(f"{file}: expected the name of a file, such as ring.html")
+
+
+def _check_options(view: str, given: list[str]) -> None:
+    """No option may be given that the view has no use for."""
+    used = {"player": [*PLAYED, "against"], "cluster": TIMED, "curves": CURVED}.get(view, [])
+    spare = [key for key in given if key not in used]
+    if spare:
+        names = {"n": "-n", "params": "-p"}
+        found = ", ".join(names.get(key, f"--{key}") for key in spare)
+        known = ", ".join(names.get(key, f"--{key}") for key in used if key in OPTIONS)
+        raise RoundelayError(f"{found} with --view {view}; expected {known or 'none of these'}")
 
 
 def _view(view: str | None, traces: tuple[Path, ...], walked: Path | None) -> str:
@@ -79,9 +104,8 @@ def _view(view: str | None, traces: tuple[Path, ...], walked: Path | None) -> st
 
 
 def _state(view: str, given: dict[str, str]) -> dict[str, str]:
-    """What of the options belongs to a view's state."""
+    """The state of a view, by the options that were given."""
     if view == "player":
         clock = {"clock": "seconds"} if "cluster" in given else {}
         return {"n": "8", "size": "1M"} | given | clock
-    keys = TIMED if view in ("cluster", "curves") else ()
-    return {key: value for key, value in given.items() if key in keys}
+    return given

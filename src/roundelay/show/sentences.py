@@ -29,8 +29,8 @@ Route = tuple[Message, Message]
 SEAM: Final = re.compile("(?<=[一-鿿])(?=[a-z0-9])|(?<=[a-z0-9])(?=[一-鿿])")
 """Where a Chinese character meets a Latin one."""
 NEIGHBOURS: Final = (
-    message("its right neighbour"),
-    message("its left neighbour"),
+    message("the next rank"),
+    message("the rank before it"),
     message("each of its two neighbours"),
 )
 
@@ -119,9 +119,10 @@ def _half_way(schedule: Schedule, elsewhere: np.bool_, grown: Ints) -> Message |
         return None
     low, high, n = int(grown.min()), int(grown.max()), schedule.ranks
     if low == high:
-        return message("Each sum it changed now covers {k} of {n} ranks.", k=low, n=n)
-    return message("The sums it changed now cover {low} to {high} of {n} ranks.",
-                   low=low, high=high, n=n)  # fmt: skip
+        return message("Each piece that changed now has the numbers of {k} of {n} ranks in it.",
+                       k=low, n=n)  # fmt: skip
+    return message("The pieces that changed now have the numbers of {low} to {high} of {n} ranks "
+                   "in them.", low=low, high=high, n=n)  # fmt: skip
 
 
 def _what(schedule: Schedule, pairs: Pairs, finished: bool) -> Message:
@@ -162,7 +163,7 @@ def _fate(schedule: Schedule, pairs: Pairs, moves: Sequence[Move]) -> Message:
         return message("which adds them") if several else message("which adds it")
     if not added:
         return message("who keeps a copy")
-    return message("who adds them") if several else message("who adds it")
+    return message("who adds them to its own") if several else message("who adds it to its own")
 
 
 def _ends(n: int, ends: set[int], but: Iterable[int] = ()) -> Message:

@@ -37,11 +37,11 @@ PURPOSE: Final = MappingProxyType(
             "Every rank learns that all have arrived; a piece is one rank's word that it has."
         ),
         "moe_dispatch": message(
-            "Every rank brings tokens; in the end each token is at every card with an expert for "
+            "Every rank brings tokens; in the end each token is at every rank with an expert for "
             "it."
         ),
         "moe_combine": message(
-            "Every card has its experts' part of some tokens; in the end each token's parts are "
+            "Every rank has its experts' part of some tokens; in the end each token's parts are "
             "added up at its home."
         ),
     }

@@ -113,6 +113,7 @@ async def _ready(app: Starlette) -> AsyncIterator[None]:
     Thread(target=_prepare, args=(app.state.known, ending), daemon=True).start()
     yield
     ending.set()
+    ending.set()  # what it has begun is wanted by nobody, and not waited for
 
 
 def _prepare(known: Known | None, ending: Event) -> None:

@@ -16,6 +16,7 @@ Asked = tuple[str, dict[str, str]]
 """The name of a view's data, and its parameters as text."""
 
 PLAYED: Final = ("collective", "algorithm", "n", "size", "cluster", "root", "params", "drop")
+CURVED: Final = ("collective", "cluster")
 TIMED: Final = ("collective", "algorithm", "n", "params", "root", "size", "cluster")
 
 
@@ -53,8 +54,8 @@ def _cluster(state: Mapping[str, str], clusters: Clusters) -> Iterator[Asked]:
 
 def _curves(state: Mapping[str, str], clusters: Clusters) -> Iterator[Asked]:
     """As `views/curves.js` asks: the algorithms' times on every number of nodes."""
-    start = {"collective": "all_reduce", "cluster": "dgx-h100"}
-    given = start | {key: state[key] for key in start if state.get(key)}
+    start = dict(zip(CURVED, ("all_reduce", "dgx-h100"), strict=True))
+    given = start | {key: state[key] for key in CURVED if state.get(key)}
     given["cluster"] = given["cluster"].partition(":")[0]
     yield "catalogue", {}
     yield "charts", {}

@@ -21,6 +21,7 @@ SIZE_LIMIT: Final = 2**26
 """Bytes of a file."""
 
 _Time = Annotated[float, msgspec.Meta(ge=0, lt=1e15)]
+_Text = Annotated[str, msgspec.Meta(max_length=100_000)]
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 
 
@@ -67,8 +68,8 @@ class Walk(msgspec.Struct, omit_defaults=True):
     exchanges_per_token: _Time
     exchange_share: _Time
     cluster: str = ""
-    prompt: str = ""
-    text: str = ""
+    prompt: _Text = ""
+    text: _Text = ""
     first_token_us: _Time = 0.0
     compute_us: _Time = 0.0
     exchange_us: _Time = 0.0

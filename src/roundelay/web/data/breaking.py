@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 
 from ...errors import RoundelayError
-from ...i18n import LANGUAGES, message, translator
+from ...i18n import Message, message
 from ...rounds import Round
-from ...schedule import Schedule, ScheduleError
+from ...schedule import Schedule
+from ...show import Frame, words
 from ...verify import verify
 
 Drop = tuple[int, int, int, int]
@@ -54,11 +55,21 @@ def without(schedule: Schedule, drop: Drop) -> Schedule:
     return replace(schedule, rounds=rounds)
 
 
-def verdict(schedule: Schedule) -> dict[str, str]:
-    """What the verifier says, by language."""
-    try:
-        found = verify(schedule)
-    except ScheduleError as error:
-        return dict.fromkeys(LANGUAGES, str(error))
-    said = found.why or message("proved: every place holds what it must")
-    return {lang: said.tell(translator(lang)) for lang in LANGUAGES}
+def verdict(schedule: Schedule, last: Frame | None) -> Message:
+    """What the verifier finds, in the page's words: pieces and steps.
+
+    Args:
+        schedule: one whose every step is possible.
+        last: its last state.
+    """
+    if last is None or verify(schedule).ok:
+        return message("Every place holds what it must all the same.")
+    return words.outcome(schedule, last.counts)
+
+
+def impossible(step: int) -> Message:
+    """What the verifier finds where a step has nothing to work on."""
+    return message(
+        "Step {step} becomes impossible: a piece is sent from, or added to, a place that has "
+        "nothing of it.", step=step,
+    )  # fmt: skip

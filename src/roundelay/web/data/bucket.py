@@ -13,6 +13,7 @@ need no trials. Times are in milliseconds.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -29,14 +30,14 @@ SLICES: Final = 2000
 """Into which integrals are cut."""
 
 
+_NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.A | re.I)
+
+
 def number(name: str, low: float, high: float) -> Reader:
     """A reader of numbers from `low` to `high`."""
 
     def read(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
+        value = float(text) if _NUMBER.fullmatch(text) else math.nan
         if not low <= value <= high:
             raise RoundelayError(f"{name} = {text!r:.40}; expected {low:g} to {high:g}")
         return value

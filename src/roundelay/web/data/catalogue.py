@@ -6,11 +6,11 @@ from typing import Any
 
 from ...algorithms import algorithms
 from ..clusters import NO_FILES, Clusters
-from .machines import offered
+from .machines import cards_of, offered
 
 
 def catalogue(clusters: Clusters = NO_FILES) -> dict[str, Any]:
-    """All algorithms by collective, each with its card, and the clusters that may be asked for."""
+    """All algorithms by collective, each with its card; clusters, and the cards of their nodes."""
     found: dict[str, list[dict[str, Any]]] = {}
     for a in algorithms():
         entry = {
@@ -22,4 +22,6 @@ def catalogue(clusters: Clusters = NO_FILES) -> dict[str, Any]:
             "bad": a.bad,
         }
         found.setdefault(a.collective, []).append(entry)
-    return {"collectives": found, "clusters": offered(clusters)}
+    names = offered(clusters)
+    cards = {name: cards_of(name, clusters) for name in names}
+    return {"collectives": found, "clusters": names, "cards": cards}

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from ...errors import RoundelayError
 from ...show import words
 from ...simulate import Clock
+from ...simulate.nccl import bus_factor, predict
 from ...simulate.protocols import Protocol
-from ...topology import Links
+from ...topology import Cluster, Links
 from ..clusters import NO_FILES, Clusters
 from .clusters import clock_of
 from .grouped import MOST
@@ -44,7 +45,8 @@ class Load(msgspec.Struct):
 
     Attributes:
         kind: its class, such as "NIC out"; `link` its number, `index` its place in the class.
-        count: links of the bundle; `alike` those that are busy as long.
+        count: links of the bundle; `used` those that carry anything, `alike` those that are busy
+            as long as the busiest.
         bytes: that it carries in the whole collective; `line` what it could in a second, one way,
             and `rate` what the protocol makes of that.
         time: seconds that it is busy.
@@ -55,6 +57,7 @@ class Load(msgspec.Struct):
     link: int
     index: list[int]
     count: int
+    used: int
     alike: int
     bytes: float
     line: float
@@ -71,6 +74,15 @@ class Edge(msgspec.Struct):
     into: Load
 
 
+class Nccl(msgspec.Struct):
+    """What NCCL would choose for the same, and the seconds that it takes by our prediction."""
+
+    algorithm: str
+    protocol: str
+    channels: int
+    time: float
+
+
 class Shown(msgspec.Struct):
     """A range of cards of a cluster, and its links.
 
@@ -82,7 +94,8 @@ class Shown(msgspec.Struct):
         columns, gaps: from left to right, a gap after each column but the last.
         kinds: classes of links, the busiest first; those that carry nothing come last.
         busiest: the first of these, None where nothing is sent; `at` cards to look at it.
-        time, protocol, slices: of the whole.
+        time, protocol, slices: of the whole; `bus` the factor from algbw to busbw.
+        nccl: what NCCL would take, None where that is not known.
     """
 
     name: str
@@ -103,6 +116,8 @@ class Shown(msgspec.Struct):
     time: float
     protocol: str
     slices: int
+    bus: float
+    nccl: Nccl | None
 
 
 def cluster(
@@ -155,7 +170,17 @@ def cluster(
         words.name(clock.schedule), where.title, where.nodes, where.cards, clock.schedule.ranks,
         size, first, last, rows, seen.middle, seen.columns, [_edges(loads, g) for g in seen.gaps],
         kinds, busiest, _where(clock, busiest), timing.time, timing.protocol, timing.slices,
+        bus_factor(collective, clock.schedule.ranks),
+        _nccl(where, collective, size, clock.schedule.ranks),
     )  # fmt: skip
+
+
+def _nccl(where: Cluster, collective: str, size: int, n: int) -> Nccl | None:
+    try:
+        found = predict(where, collective, size, n)
+    except RoundelayError:
+        return None
+    return Nccl(found.algorithm, found.protocol, found.channels, found.time_s)
 
 
 class Loads:
@@ -176,13 +201,13 @@ class Loads:
         time, carried = self.time[here][ids], self.bytes[here][ids]
         share = self._protocol.efficiency.get(links.medium, 1.0)
         if not len(ids):
-            return Load(links.name, -1, [], 0, 0, 0.0, links.rate, links.rate * share, 0.0, 0.0)
+            return Load(links.name, -1, [], 0, 0, 0, 0.0, links.rate, links.rate * share, 0.0, 0.0)
         most = int(np.argmax(time))
         alike = int((time >= time[most] * (1 - SAME)).sum()) if time[most] else 0
         seconds, sent = float(time[most]), float(carried[most])
         rate = sent / seconds if seconds else links.rate * share
         return Load(links.name, links.first + int(ids[most]), index_of(links, int(ids[most])),
-                    len(ids), alike, sent, links.rate, rate, seconds,
+                    len(ids), int((carried > 0).sum()), alike, sent, links.rate, rate, seconds,
                     float(carried.sum()))  # fmt: skip
 
 

@@ -28,6 +28,11 @@ def _machine(name: str) -> Cluster:
     return cluster(name)
 
 
+def cards_of(name: str, clusters: Clusters = NO_FILES) -> int:
+    """Cards of a node of a cluster that may be asked for."""
+    return (clusters[name] if name in clusters else _machine(name)).cards
+
+
 def named(text: str, clusters: Clusters = NO_FILES, most: int = MOST) -> Cluster:
     """The cluster of a name, with a number of nodes if it has one, such as "dgx-h100:16".
 

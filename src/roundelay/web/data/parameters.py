@@ -29,7 +29,7 @@ def read(name: str, readers: Mapping[str, Reader], given: Mapping[str, str]) -> 
     found = {}
     for key, text in given.items():
         if key not in readers:
-            raise UnknownName(f"parameter of {name}", key, readers or ["none"])
+            raise UnknownName(f"parameter of {name}", key, readers)
         if len(text) > TEXT_LIMIT:
             raise RoundelayError(
                 f"{key} has {len(text):,} characters; expected at most {TEXT_LIMIT}"

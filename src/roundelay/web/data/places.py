@@ -7,6 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
+import numpy as np
+
+from ...rounds import REDUCE
 from ...schedule import Schedule
 
 Point = tuple[float, float]
@@ -24,8 +27,9 @@ def places(schedule: Schedule, pairs: Iterable[tuple[int, int]]) -> tuple[str, l
         pairs: who sends to whom.
 
     Returns:
-        "switch" (in the middle of its ranks), "switches" (in levels), "star", "tree", "grid"
-        (a row a node, a column a rail) or "circle"; and (x, y) of each, from 0 to 1, downwards.
+        "switch" (in the middle of its ranks), "switches" (in levels), "star", "tree", "trees"
+        (two, one upside down), "grid" (a row a node, a column a rail) or "circle"; and (x, y) of
+        each, from 0 to 1, downwards.
     """
     n, links = schedule.ranks, {(min(p), max(p)) for p in pairs if p[0] != p[1]}
     if schedule.helpers == 1:
@@ -36,6 +40,8 @@ def places(schedule: Schedule, pairs: Iterable[tuple[int, int]]) -> tuple[str, l
         return "star", _around(n, leader)
     if n > 3 and (tree := _tree(n, links)):
         return "tree", tree
+    if n > 3 and (both := _two_trees(schedule)):
+        return "trees", both
     if width := _node(schedule):
         rows = n // width
         return "grid", [((r % width + 0.5) / width, (r // width + 0.5) / rows) for r in range(n)]
@@ -103,6 +109,42 @@ def _in_depth(root: int, below: dict[int, list[int]]) -> Iterable[int]:
         rank = waiting.pop()
         yield rank
         waiting += reversed(below[rank])
+
+
+def _two_trees(schedule: Schedule) -> list[Point]:
+    """Two trees over the same ranks, each for some pieces: one from above, one from below.
+
+    Ranks stand in their order, each where its children are, in one tree or the other.
+    """
+    links: dict[int, Pairs] = defaultdict(set)
+    for step in schedule.moves():
+        add = np.broadcast_to(np.equal(step.op, REDUCE), step.src.shape)
+        # What is copied down a tree goes the other way than what is added on its way up.
+        for src, dst, piece, up in zip(*map(np.ndarray.tolist, (step.src, step.dst, step.col, add)),
+                                       strict=True):  # fmt: skip
+            links[piece].add((src, dst) if up else (dst, src))
+    n, trees = schedule.ranks, sorted({tuple(sorted(each)) for each in links.values()})
+    if len(trees) != 2 or any(len(tree) != n - 1 for tree in trees):
+        return []
+    up, down = (_depths(n, dict(tree)) for tree in trees)
+    if not up or not down:
+        return []
+    high, low = max(up.values()), max(down.values())
+    middle, bottom = high + 0.5, high + 1 + low
+    at = [up[r] if r in up else bottom - down[r] if r in down else middle for r in range(n)]
+    return [(round(r / (n - 1), 4), round(y / bottom, 4)) for r, y in enumerate(at)]
+
+
+def _depths(n: int, parent: dict[int, int]) -> dict[int, int]:
+    """How far below the root each rank stands that has children; nothing where that is no tree."""
+    roots = set(range(n)) - parent.keys()
+    depths: dict[int, int] = {}
+    for rank in set(parent.values()):
+        seen, at = 0, rank
+        while at not in roots and seen < n:
+            seen, at = seen + 1, parent[at]
+        depths[rank] = seen
+    return depths if len(roots) == 1 and max(depths.values()) < n else {}
 
 
 def _levels(schedule: Schedule, links: Pairs) -> list[Point]:

@@ -19,7 +19,7 @@ from ...show import Frame, words
 from ...show.frames import walk
 from ...simulate import Clock, step_ends
 from ..clusters import NO_FILES, Clusters
-from .breaking import read_drop, verdict, without
+from .breaking import Drop, impossible, read_drop, verdict, without
 from .machines import named
 from .parameters import Reader, of_schedule
 from .places import places
@@ -70,7 +70,7 @@ class Played(msgspec.Struct, omit_defaults=True):
         needs: [rank] pieces whose total it must hold.
         seconds: [step] when it has ended on the cluster, from the first step's begin.
         cluster, timing: the cluster's name, and the clock's total for the schedule.
-        broken: what the verifier says, where a move was left out.
+        dropped, broken: a move that was left out, and what the verifier finds then.
     """
 
     name: str
@@ -95,6 +95,7 @@ class Played(msgspec.Struct, omit_defaults=True):
     seconds: list[float] = []
     cluster: str = ""
     timing: dict[str, Any] = {}
+    dropped: Drop | None = None
     broken: Said = {}
 
 
@@ -106,7 +107,7 @@ def player(
     root: int = 0,
     size: int = 1 << 20,
     cluster: str = "",
-    drop: tuple[int, int, int, int] | None = None,
+    drop: Drop | None = None,
     clusters: Clusters = NO_FILES,
 ) -> Played:
     """A schedule of an algorithm over n ranks, to play.
@@ -144,7 +145,9 @@ def player(
         [np.flatnonzero(row).tolist() for row in need],
     )  # fmt: skip
     if drop is not None:
-        played.broken = illegal or verdict(shown)
+        played.dropped = drop
+        why = impossible(len(states)) if illegal else verdict(shown, last)
+        played.broken = said(why)
     if cluster and not illegal:
         _time(played, Clock(shown, named(cluster, clusters)))
     return played
@@ -157,11 +160,11 @@ def said(what: Message) -> Said:
 
 def _states(
     schedule: Schedule,
-) -> tuple[list[State], list[tuple[int, int, str]], Frame | None, Said]:
-    """All states, what runs of steps do, the last state, and why a step is illegal, if one is."""
+) -> tuple[list[State], list[tuple[int, int, str]], Frame | None, bool]:
+    """All states, what runs of steps do, the last state, and whether the next is impossible."""
     states: list[State] = []
     kinds: list[str] = []
-    last, illegal, ended = None, {}, "start"
+    last, illegal, ended = None, False, "start"
     try:
         for last in walk(schedule):
             states.append(_state(last))
@@ -172,8 +175,8 @@ def _states(
                 kinds.append(kinds[-1] if kinds else "both")
             if kinds and kinds[-1] == "adding":
                 ended = _what_sums_do(schedule, last.complete)
-    except ScheduleError as error:
-        illegal = dict.fromkeys(LANGUAGES, str(error))
+    except ScheduleError:
+        illegal = True
     return states, _parts(schedule, kinds, ended), last, illegal
 
 

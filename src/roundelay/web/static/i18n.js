@@ -54,14 +54,3 @@ export function timeText(seconds) {
   const [name, unit] = units.find(([, size]) => seconds >= size) ?? ["us", 1e-6];
   return `${Number((seconds / unit).toPrecision(3))} ${name}`;
 }
-
-/**
- * A formula of a cost card, as it is printed.
- * @param {string} formula
- * @returns {string}
- */
-export function formulaText(formula) {
-  return formula.replace(/floor_log\((\w+)\)/g, "⌊log₂ $1⌋").replace(/ceil_log\((\w+)\)/g, "⌈log₂ $1⌉")
-    .replace(/pow2_below\((\w+)\)/g, "2^⌊log₂ $1⌋").replace(/pow2_above\((\w+)\)/g, "2^⌈log₂ $1⌉")
-    .replaceAll("**", "^").replaceAll("*", "·").replaceAll("-", "−");
-}

@@ -12,13 +12,14 @@ export function addressState() {
 }
 
 /**
- * The view and its parameters, as the address has them after the #: player?n=8&step=3.
+ * The view and its parameters, as the address has them after the #: player?n=8&step=3. One that is
+ * empty counts as missing.
  * @param {string} text
  * @returns {{view: string, params: Params}}
  */
 export function readState(text) {
   const [view, query = ""] = text.replace(/^#/, "").split(/\?(.*)/s);
-  return {view, params: Object.fromEntries(new URLSearchParams(query))};
+  return {view, params: Object.fromEntries([...new URLSearchParams(query)].filter(([, value]) => value))};
 }
 
 /**

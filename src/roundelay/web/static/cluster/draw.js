@@ -91,9 +91,10 @@ function drawLane(pen, {load, x, y, w, h, to}, shown, most, chosen, gap, colour)
   pen.path(`M${from} ${middle}H${until - to * head}`, {stroke: ink, width: thick,
     dash: busy === "nothing" ? [2, 4] : undefined});
   pen.path(`M${until} ${middle}l${-to * head} ${-head}v${2 * head}z`, {fill: ink});
-  const mark = busy === "busiest" && gap > 70 ? "◆ " : "";
+  const mark = busy === "busiest" ? "◆ " : "";
   const share = shareText(load, shown.busiest);
-  const words = mark + (gap > 140 && load.time ? `${share} · ${timeText(load.time)}`
+  // Where there is no room the mark alone says it: the busiest has 100 %.
+  const words = mark && gap < 60 ? "◆" : mark + (gap > 140 && load.time ? `${share} · ${timeText(load.time)}`
     : gap < 60 ? share.replaceAll(" ", "") : share);
   const [size, bold] = [gap < 60 ? 10 : 12, busy === "busiest"];
   const wide = words.length * size * (bold ? 0.64 : 0.58) + 8;

@@ -13,7 +13,8 @@ import {inside} from "../fetch.js";
  * @returns {HTMLElement[]}
  */
 export function clusterFields(p, known, set, t) {
-  const all = known.collectives[p.collective] ?? [];
+  const all = Object.hasOwn(known.collectives, p.collective)
+    ? known.collectives[p.collective] : [];
   const [machine, nodes = ""] = p.cluster.split(":");
   const pairs = (/** @type {string[]} */ list) =>
     /** @type {[string, string][]} */ (list.map((name) => [name, name]));

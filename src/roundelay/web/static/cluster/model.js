@@ -8,6 +8,7 @@ import {sizeText, timeText} from "../i18n.js";
  * @property {number} link
  * @property {number[]} index
  * @property {number} count
+ * @property {number} used
  * @property {number} alike
  * @property {number} bytes
  * @property {number} line
@@ -38,6 +39,8 @@ import {sizeText, timeText} from "../i18n.js";
  * @property {number} time
  * @property {string} protocol
  * @property {number} slices
+ * @property {number} bus
+ * @property {{algorithm: string, protocol: string, channels: number, time: number} | null} nccl
  *
  * @typedef {import("../i18n.js").Tell} Tell
  */

@@ -16,15 +16,14 @@ import {busyness, linkName, rateText, shareText, spanText} from "./model.js";
  */
 export function kindsTable({kinds, busiest}, choose, t) {
   const rows = kinds.map((load) => [t(`kind_${load.kind}`),
+    (busyness(load, busiest) === "busiest" ? "◆ " : "") + shareText(load, busiest),
+    load.time ? timeText(load.time) : "–",
     load.time ? button(linkName(load, t), () => choose(load.link), {class: "small"})
       : t("clusterUnused"),
-    load.time ? `${load.alike.toLocaleString("en")} / ${load.count.toLocaleString("en")}`
-      : `0 / ${load.count.toLocaleString("en")}`,
-    sizeText(load.bytes), rateText(load.line), rateText(load.rate),
-    load.time ? timeText(load.time) : "–",
-    (busyness(load, busiest) === "busiest" ? "◆ " : "") + shareText(load, busiest)]);
-  return tableOf(t("kindsTable"), ["kindsKind", "kindsBusiest", "kindsAlike", "bytes", "kindsLine",
-    "kindsRate", "kindsTime", "kindsShare"].map((key) => t(key)), rows);
+    [load.alike, load.used, load.count].map((k) => k.toLocaleString("en")).join(" / "),
+    sizeText(load.bytes), rateText(load.line), rateText(load.rate)]);
+  return tableOf(t("kindsTable"), ["kindsKind", "kindsShare", "kindsTime", "kindsBusiest",
+    "kindsAlike", "bytes", "kindsLine", "kindsRate"].map((key) => t(key)), rows);
 }
 
 /**

@@ -24,11 +24,23 @@ const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "tr
 /** Ticks of a time axis, in us. */
 const TIME_TICKS = Array.from({length: 14}, (_, k) => 10 ** (k - 1));
 
-/** How a line looks. @param {number} i @param {boolean} dark */
+/** How a line looks; no two of 72 are alike. @param {number} i @param {boolean} dark */
 export function lookOf(i, dark) {
-  const at = i % LIGHT.length;
-  return {colour: (dark ? DARK : LIGHT)[at], dash: DASHES[at % DASHES.length],
-    dashes: DASH_OF[DASHES[at % DASHES.length]], symbol: SYMBOLS[at]};
+  const [at, again] = [i % LIGHT.length, Math.floor(i / LIGHT.length)];
+  const dash = DASHES[(at + again) % DASHES.length];
+  return {colour: (dark ? DARK : LIGHT)[at], dash, dashes: DASH_OF[dash],
+    symbol: SYMBOLS[(at + 5 * again) % SYMBOLS.length]};
+}
+
+/** Markers of measured points, in three inks. */
+const MARKS = ["circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "hexagon",
+  "star"];
+
+/** How measured points look; no two of 24 are alike.
+ * @param {number} i @param {Record<string, string>} colour */
+export function markOf(i, colour) {
+  const inks = [colour.text, colour.add, colour.copy];
+  return {symbol: MARKS[i % MARKS.length], colour: inks[Math.floor(i / MARKS.length) % 3]};
 }
 
 /**
@@ -79,11 +91,12 @@ export function tracesOf({lines, names, xs, what, sized, measured, crossed, busb
       text: line.at.map((at, i) => (at ? `${line.algorithm} (${at.how}), ${x(xs[i])}: `
         + `${Number(at[what].toPrecision(4))} ${unit}` : "")), hoverinfo: "text"};
   });
-  measured.forEach(({name, points}, i) => traces.push({x: points.map((p) => p.size),
-    y: points.map((p) => p[what]), name, mode: "markers", hoverinfo: "text",
-    marker: {symbol: ["circle-open-dot", "square-open-dot", "diamond-open-dot"][i % 3], size: 11,
-      color: colour.text, line: {width: 2}},
-    text: points.map((p) => `${name}, ${x(p.size)}: ${p[what]} ${unit}`)}));
+  measured.forEach(({name, points}, i) => {
+    const {symbol, colour: color} = markOf(i, colour);
+    traces.push({x: points.map((p) => p.size), y: points.map((p) => p[what]), name, mode: "markers",
+      hoverinfo: "text", marker: {symbol: `${symbol}-open-dot`, size: 11, color, line: {width: 2}},
+      text: points.map((p) => `${name}, ${x(p.size)}: ${p[what]} ${unit}`)});
+  });
   if (crossed.length) {
     traces.push({x: crossed.map((c) => c.x), name: t("curvesCrossing"), mode: "markers",
       y: crossed.map((c, i) => (what === "time" ? c.y : busbwOf(i))), hoverinfo: "text",
@@ -106,7 +119,7 @@ export function layoutOf(title, logarithmic, sized, xs, crossed, colour, {width,
   const every = Math.max(1, Math.ceil(xs.length / Math.max(3, Math.floor(width / 80))));
   const ticks = xs.filter((_, i) => i % every === 0);
   const axis = {gridcolor: colour.empty, linecolor: colour.line, zeroline: false,
-    fixedrange: true};
+    fixedrange: true, automargin: true};
   return {
     paper_bgcolor: colour.ground, plot_bgcolor: colour.ground, showlegend: false, hovermode: "closest",
     font: {family: '"Inter", system-ui, "Noto Sans", "Noto Sans CJK SC", sans-serif', size: 13,
@@ -132,14 +145,25 @@ export function layoutOf(title, logarithmic, sized, xs, crossed, colour, {width,
  * @param {import("../pen.js").Pen} pen @param {ReturnType<typeof lookOf>} look */
 export function drawLook(pen, {colour, dashes, symbol}) {
   pen.path("M1 8H39", {stroke: colour, width: 2, dash: dashes.length ? dashes : undefined});
+  const open = symbol.endsWith("open");
+  drawShape(pen, symbol, open ? {stroke: colour, width: 2} : {fill: colour});
+}
+
+/** The marker of measured points, for the legend.
+ * @param {import("../pen.js").Pen} pen @param {ReturnType<typeof markOf>} mark */
+export function drawMeasured(pen, {symbol, colour}) {
+  drawShape(pen, symbol, {stroke: colour, width: 2});
+  pen.dot(20, 8, 1, {fill: colour});
+}
+
+/** @param {import("../pen.js").Pen} pen @param {string} symbol @param {import("../pen.js").Look} look */
+function drawShape(pen, symbol, look) {
   const shape = /** @type {Record<string, string>} */ ({square: "M15 3h10v10h-10z",
     "square-open": "M15 3h10v10h-10z", diamond: "M20 2l6 6l-6 6l-6 -6z", star:
     "M20 2l2 4l4 1l-3 3l1 4l-4 -2l-4 2l1 -4l-3 -3l4 -1z", "triangle-up": "M20 2l6 11h-12z",
     "triangle-down": "M20 14l6 -11h-12z", pentagon: "M20 2l6 4.5l-2.5 7h-7l-2.5 -7z",
     hexagon: "M20 2l5 3v6l-5 3l-5 -3v-6z", cross: "M18 2h4v4h4v4h-4v4h-4v-4h-4v-4h4z",
     x: "M16 3l4 3l4 -3l2 2l-3 3l3 3l-2 2l-4 -3l-4 3l-2 -2l3 -3l-3 -3z"})[symbol];
-  const open = symbol.endsWith("open");
-  const look = open ? {stroke: colour, width: 2} : {fill: colour};
   if (shape) pen.path(shape, look);
   else pen.dot(20, 8, 5, look);
 }

@@ -1,6 +1,6 @@
 // @ts-check
 import {button, el} from "../dom.js";
-import {readMeasured} from "./measured.js";
+import {MOST_POINTS, MOST_SERIES, readMeasured} from "./measured.js";
 
 /** @typedef {import("./measured.js").Measured} Measured */
 
@@ -26,11 +26,17 @@ export function droppedFiles(t, collective, changed) {
     for (const file of Array.from(files)) {
       try {
         const found = readMeasured(await file.text(), file.name, collective);
-        measured = [...measured.filter(({name}) => !found.some((f) => f.name === name)), ...found];
+        const all = [...measured.filter(({name}) => !found.some((f) => f.name === name)), ...found];
+        if (all.length > MOST_SERIES) throw new Error("measuredSeries");
+        if (all.reduce((sum, {points}) => sum + points.length, 0) > MOST_POINTS) {
+          throw new Error("measuredMany");
+        }
+        measured = all;
         told.push(t("curvesTaken", {file: file.name,
           k: found.reduce((sum, {points}) => sum + points.length, 0)}));
       } catch (error) {
-        told.push(t(/** @type {Error} */ (error).message, {file: file.name, collective}));
+        told.push(t(/** @type {Error} */ (error).message, {file: file.name, collective,
+          points: MOST_POINTS.toLocaleString("en"), series: MOST_SERIES}));
       }
     }
     said.textContent = told.join(" ");

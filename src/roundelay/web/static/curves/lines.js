@@ -2,7 +2,7 @@
 import {el} from "../dom.js";
 import {sizeText} from "../i18n.js";
 import {svgPen} from "../pen.js";
-import {drawLook, lookOf} from "./charts.js";
+import {drawLook, drawMeasured, lookOf, markOf} from "./charts.js";
 import {firstBest} from "./model.js";
 
 /** @typedef {import("./model.js").Line} Line */
@@ -24,6 +24,26 @@ export function quickestText({sized, shown, crossed}, t) {
 }
 
 /**
+ * What measured points are, by their markers.
+ * @param {import("./measured.js").Measured[]} measured
+ * @param {Record<string, string>} colour
+ * @returns {HTMLElement[]}
+ */
+export function measuredKeys(measured, colour) {
+  return measured.map(({name}, i) => el("li", {}, pictured((pen) =>
+    drawMeasured(pen, markOf(i, colour))), name));
+}
+
+/** A small picture for the legend. @param {(pen: import("../pen.js").Pen) => void} draw */
+function pictured(draw) {
+  const {pen, picture} = svgPen(40, 16, "none");
+  draw(pen);
+  const made = new DOMParser().parseFromString(picture(""), "image/svg+xml").documentElement;
+  made.setAttribute("aria-hidden", "true");
+  return document.adoptNode(made);
+}
+
+/**
  * Boxes that say which lines are shown, with how each looks; left as they are where nothing changed.
  * @param {HTMLElement} legend
  * @param {Line[]} lines
@@ -38,15 +58,12 @@ export function showLines(legend, lines, names, hidden, dark, t, changed) {
   if (legend.dataset.key === key) return;
   legend.dataset.key = key;
   legend.replaceChildren(el("legend", {}, t("curvesLines")), ...lines.map(({algorithm}) => {
-    const {pen, picture} = svgPen(40, 16, "none");
-    drawLook(pen, lookOf(names.indexOf(algorithm), dark));
-    const look = new DOMParser().parseFromString(picture(""), "image/svg+xml").documentElement;
-    look.setAttribute("aria-hidden", "true");
+    const look = pictured((pen) => drawLook(pen, lookOf(names.indexOf(algorithm), dark)));
     const box = el("input", {type: "checkbox", checked: !hidden.has(algorithm), onchange: () => {
       if (box.checked) hidden.delete(algorithm);
       else hidden.add(algorithm);
       changed();
     }});
-    return el("label", {}, box, document.adoptNode(look), el("span", {}, algorithm));
+    return el("label", {}, box, look, el("span", {}, algorithm));
   }));
 }

@@ -8,6 +8,13 @@
 const NUMBER = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i;
 const UNITS = [1, 1e3, 1e6];
 const MOST_TEXT = 20e6;
+const MOST_LINE = 2000; // characters of a line that may be a row of a table
+const MOST_SIZE = 2 ** 50;
+const TIMES = [1e-3, 1e12]; // microseconds
+const MOST_RATE = 1e6; // GB/s
+/** Points, and series of them, up to which charts answer at once. */
+export const MOST_POINTS = 20_000;
+export const MOST_SERIES = 24;
 
 /**
  * What a file measured: the JSON of `roundelay bench`, or the table of nccl-tests.
@@ -15,7 +22,7 @@ const MOST_TEXT = 20e6;
  * @param {string} file its name
  * @param {string} collective rows of others are left out, where the file tells
  * @returns {Measured[]}
- * @throws {Error} with what is wrong: "measuredNone", "measuredOther" or "measuredLarge"
+ * @throws {Error} with what is wrong, the key of a text
  */
 export function readMeasured(text, file, collective) {
   if (text.length > MOST_TEXT) throw new Error("measuredLarge");
@@ -23,14 +30,25 @@ export function readMeasured(text, file, collective) {
   if (!rows.length) throw new Error("measuredNone");
   const mine = rows.filter((/** @type {any} */ row) => !row.collective || row.collective === collective);
   if (!mine.length) throw new Error("measuredOther");
+  if (mine.length > MOST_POINTS) throw new Error("measuredMany");
+  if (!mine.every(isLikely)) throw new Error("measuredFar");
   /** @type {Map<string, Point[]>} */
   const found = new Map();
   for (const {name, size, time, busbw} of mine) {
     const key = name ? `${file}: ${name}` : file;
-    found.set(key, [...(found.get(key) ?? []), {size, time, busbw}]);
+    const points = found.get(key);
+    if (points) points.push({size, time, busbw});
+    else found.set(key, [{size, time, busbw}]);
   }
+  if (found.size > MOST_SERIES) throw new Error("measuredSeries");
   return [...found].map(([name, points]) => ({name,
     points: points.sort((a, b) => a.size - b.size)}));
+}
+
+/** Whether a collective may take so long. @param {Point} point */
+function isLikely({size, time, busbw}) {
+  return size >= 1 && size <= MOST_SIZE && time >= TIMES[0] && time <= TIMES[1] && busbw >= 0 &&
+    busbw <= MOST_RATE;
 }
 
 /** @param {string} text */
@@ -42,10 +60,11 @@ function ofBench(text) {
     return [];
   }
   const rows = Array.isArray(read?.rows) ? read.rows : [];
-  return rows.filter((/** @type {any} */ row) => row && row.bytes > 0 && row.time_us > 0).map(
-    (/** @type {any} */ row) => ({collective: String(row.collective ?? ""),
-      name: [row.algorithm, row.ranks && `n = ${row.ranks}`].filter(Boolean).join(", "),
-      size: Number(row.bytes), time: Number(row.time_us), busbw: Number(row.busbw_GBps) || 0}));
+  const isNumber = (/** @type {any} */ value) => typeof value === "number" && value > 0;
+  return rows.filter((/** @type {any} */ row) => row && isNumber(row.bytes) && isNumber(row.time_us))
+    .map((/** @type {any} */ row) => ({collective: String(row.collective ?? ""),
+      name: [row.algorithm, row.ranks && `n = ${row.ranks}`].filter(Boolean).join(", ").slice(0, 80),
+      size: row.bytes, time: row.time_us, busbw: isNumber(row.busbw_GBps) ? row.busbw_GBps : 0}));
 }
 
 /**
@@ -57,6 +76,7 @@ function ofTable(text) {
   const found = [];
   let [collective, ranks] = ["", ""];
   for (const line of text.split(/\r?\n/)) {
+    if (line.length > MOST_LINE) continue;
     const program = /\b(all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|reduce|gather|scatter|sendrecv)_perf\b/.exec(line);
     if (program) collective = collectiveOf(program[1]);
     const title = /#\s*(\w+), n = (\d+)\s*$/.exec(line);

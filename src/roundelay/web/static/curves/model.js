@@ -106,3 +106,14 @@ export function firstBest(lines) {
   return lines.reduce((least, line) => (at(line) < at(least) * (1 - 1e-9) ? line : least),
     lines[0]).algorithm;
 }
+
+/** The nearest of some numbers. @param {number[]} listed @param {number} x @returns {number} */
+export function nearestOf(listed, x) {
+  return listed.reduce((best, one) => (Math.abs(one - x) < Math.abs(best - x) ? one : best));
+}
+
+/** The data of the number of nodes that is nearest. @param {CurvesData[]} each @param {number} x */
+export function near(each, x) {
+  return each.reduce((best, one) =>
+    (Math.abs(one.nodes - x) < Math.abs(best.nodes - x) ? one : best));
+}

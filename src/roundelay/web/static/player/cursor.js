@@ -23,8 +23,9 @@ export class Cursor {
   fit() {
     const {panel, root} = this;
     const [left, top] = this.#corner();
-    const side = `${Math.max(SMALLEST, panel.geometry.cell)}px`;
-    Object.assign(root.style, {left: `${left}px`, top: `${top}px`, width: side, height: side});
+    const [width, height] = [panel.geometry.wide, panel.geometry.high].map((side) =>
+      `${Math.max(SMALLEST, side)}px`);
+    Object.assign(root.style, {left: `${left}px`, top: `${top}px`, width, height});
     root.setAttribute("aria-label",
       `${panel.holds(this.place, this.piece)} ${panel.context.t("cursorHow")}`);
   }
@@ -66,7 +67,7 @@ export class Cursor {
     const {panel, place, piece} = this;
     const [left, top] = this.#corner();
     this.open = true;
-    panel.point({place, piece}, left + panel.geometry.cell, top + panel.geometry.cell);
+    panel.point({place, piece}, left + panel.geometry.wide, top + panel.geometry.high);
     panel.context.announce(panel.describe(place, piece));
   }
 

@@ -80,17 +80,19 @@ export function savesOf(t, name, panels) {
 /**
  * What the signs of the picture mean.
  * @param {import("../i18n.js").Tell} t
- * @param {boolean} sums
- * @param {boolean} right whether nothing is wrong at the end
+ * @param {import("./model.js").Played} data
  * @returns {HTMLElement}
  */
-export function legendOf(t, sums, right) {
+export function legendOf(t, {sums, right, wanted}) {
+  const n = Math.max(...wanted);
+  const k = Math.max(1, Math.floor((3 * n) / 4));
   const item = (/** @type {string} */ kind, /** @type {string} */ text, inside = "") =>
     el("li", {}, el("span", {class: `key ${kind}`, "aria-hidden": "true"}, inside), text);
   const items = [item("copy", t("keyCopy"))];
   if (sums) items.unshift(item("add", t("keyAdd")));
-  if (sums) items.push(item("part", t("keyPart"), "3/4"));
+  if (sums) items.push(item("part", t("keyPart", {k, n}), `${k}/${n}`));
   items.push(item("done", t(sums ? "keyDone" : "keyThere"), "✓"));
+  items.push(item("changed", t("keyChanged")));
   if (!right) items.push(item("bad", t("keyWrong"), "!"));
   return el("ul", {class: "legend"}, ...items);
 }

@@ -9,6 +9,7 @@ import {along, cellAt, wayOf} from "./geometry.js";
  */
 
 const TOKENS = 600; // moves of a step up to which each is a piece that flies
+const READABLE = 4.5; // pixels of a cell below which a card shows only how much it has
 const CROWD = 200; // and above which ways have neither heads nor dashes
 
 /**
@@ -17,8 +18,9 @@ const CROWD = 200; // and above which ways have neither heads nor dashes
  * @param {Model} model
  * @param {Geometry} g
  * @param {Palette} colour
+ * @param {import("../i18n.js").Tell} t
  */
-export function drawCards(pen, model, g, colour) {
+export function drawCards(pen, model, g, colour, t) {
   for (let place = 0; place < model.places; place += 1) {
     const [x, y] = g.centre[place];
     const isSwitch = place >= model.data.ranks;
@@ -26,20 +28,35 @@ export function drawCards(pen, model, g, colour) {
       width: isSwitch ? 1.5 : 1};
     pen.box(x - g.side / 2, y - g.side / 2, g.side, g.side, g.side * (isSwitch ? 0.22 : 0.09),
       look);
-    if (g.head) {
-      const name = isSwitch ? `S${place - model.data.ranks}` : String(place);
-      pen.text(x, y - g.side / 2 + g.head * 0.62 + 1, name, Math.min(15, g.head * 0.85),
-        {fill: colour.text}, "center", true);
-    }
-    if (g.cell < 2.5) drawShare(pen, model, g, colour, place);
-    else drawCells(pen, model, g, colour, place);
+    if (g.cell < READABLE || !g.head) drawShare(pen, model, g, colour, place);
+    else drawCells(pen, model, g, colour, place, t);
+    drawName(pen, model, g, colour, place, t);
   }
 }
 
-/** The part of its pieces that a card has, where each would be too small to see.
+/** A card's name, above its pieces, or its number in the middle where it is small.
  * @param {Pen} pen @param {Model} model @param {Geometry} g @param {Palette} colour
- * @param {number} place */
-function drawShare(pen, model, g, colour, place) {
+ * @param {number} place @param {import("../i18n.js").Tell} t */
+function drawName(pen, model, g, colour, place, t) {
+  const [x, y] = g.centre[place];
+  const isSwitch = place >= model.data.ranks;
+  const short = isSwitch ? `S${place - model.data.ranks}` : String(place);
+  if (!g.head) {
+    const [done, wanted] = shareOf(model, place);
+    const fill = done >= wanted ? colour.ground : colour.text;
+    pen.text(x, y, short, Math.min(11, g.side * 0.6), {fill}, "center", true);
+    return;
+  }
+  const named = isSwitch ? t("switch", {number: place - model.data.ranks})
+    : t("placeRank", {rank: place});
+  const name = g.side >= (isSwitch ? 72 : 60) ? named : short;
+  pen.text(x, y - g.side / 2 + g.head * 0.62 + 1, name, Math.min(15, g.head * 0.85),
+    {fill: colour.text}, "center", true);
+}
+
+/** How much a card has of what it needs, in contributions, and how much that is.
+ * @param {Model} model @param {number} place @returns {[number, number]} */
+function shareOf(model, place) {
   const pieces = model.data.pieces.length;
   const needed = model.need[place]?.size ? [...model.need[place]] : [...Array(pieces).keys()];
   let [done, wanted] = [0, 0];
@@ -47,19 +64,29 @@ function drawShare(pen, model, g, colour, place) {
     done += model.counts[place * pieces + piece];
     wanted += model.data.wanted[piece];
   }
+  return [done, wanted];
+}
+
+/** The part of its pieces that a card has, where each would be too small to see.
+ * @param {Pen} pen @param {Model} model @param {Geometry} g @param {Palette} colour
+ * @param {number} place */
+function drawShare(pen, model, g, colour, place) {
+  const [done, wanted] = shareOf(model, place);
   const [x, y] = g.centre[place];
-  const [w, h] = [g.side * 0.8, g.side * 0.62];
+  const pad = g.head ? 0.1 * g.side : 1;
+  const [w, h] = [g.side - 2 * pad, g.side - 2 * pad - g.head];
   const high = h * Math.min(1, done / wanted);
-  pen.box(x - w / 2, y - h / 2 + g.head / 2, w, h, 0, {fill: colour.empty});
-  pen.box(x - w / 2, y + h / 2 - high + g.head / 2, w, high, 0, {fill: done < wanted ? colour.part : colour.done});
+  const bottom = y + g.side / 2 - pad;
+  pen.box(x - w / 2, bottom - h, w, h, 0, {fill: colour.empty});
+  pen.box(x - w / 2, bottom - high, w, high, 0, {fill: done < wanted ? colour.part : colour.done});
 }
 
 /** @param {Pen} pen @param {Model} model @param {Geometry} g @param {Palette} colour
- * @param {number} place */
-function drawCells(pen, model, g, colour, place) {
+ * @param {number} place @param {import("../i18n.js").Tell} t */
+function drawCells(pen, model, g, colour, place, t) {
   const pieces = model.data.pieces.length;
   const pad = g.cell > 12 ? 1.5 : g.cell > 5 ? 0.75 : 0.25;
-  const size = g.cell - 2 * pad;
+  const [wide, high] = [g.wide - 2 * pad, g.high - 2 * pad];
   const round = g.cell > 12 ? 3 : 0;
   for (let piece = 0; piece < pieces; piece += 1) {
     const [left, top] = cellAt(g, place, piece, pieces).map((v) => v + pad);
@@ -68,36 +95,46 @@ function drawCells(pen, model, g, colour, place) {
     const wrong = model.isWrong(place, piece);
     const done = model.isDone(place, piece);
     const filled = wrong ? 1 : Math.min(1, count / Math.max(1, wanted));
-    pen.box(left, top, size, size, round, {fill: colour.empty});
+    pen.box(left, top, wide, high, round, {fill: colour.empty});
     if (count || wrong) {
       const fill = wrong ? colour.wrong : done ? colour.done : colour.part;
-      pen.box(left, top + size * (1 - filled), size, size * filled, filled === 1 ? round : 0, {fill});
+      pen.box(left, top + high * (1 - filled), wide, high * filled, filled === 1 ? round : 0, {fill});
     }
-    if (model.step && model.changed.get(at) === model.step && g.cell > 5) {
-      pen.box(left, top, size, size, round, {stroke: colour.text, width: g.cell > 20 ? 2 : 1});
+    if (model.step && model.changed.get(at) === model.step) {
+      pen.box(left, top, wide, high, round, {stroke: colour.text, width: g.cell > 20 ? 2 : 1});
     }
-    if (g.cell >= 11) drawMark(pen, model, g, colour, piece, left, top, size, count, done, wrong);
+    if (!g.label) continue;
+    const ink = done || wrong ? colour.ground : count ? colour.text : colour.soft;
+    const held = wrong ? "!" : done ? "✓" : model.data.sums ? `${count}/${wanted}` : count ? "•" : "";
+    drawLabel(pen, g, model.data.pieces[piece], wrong && model.data.sums ? `! ${count}/${wanted}` : held,
+      [left, top, wide, high], ink, t);
   }
 }
 
-/** The number of contributions, or a tick where they are complete.
- * @param {Pen} pen @param {Model} model @param {Geometry} g @param {Palette} colour
- * @param {number} piece @param {number} left @param {number} top @param {number} size
- * @param {number} count @param {boolean} done @param {boolean} wrong */
-function drawMark(pen, model, g, colour, piece, left, top, size, count, done, wrong) {
-  const [x, y, wanted] = [left + size / 2, top + size / 2, model.data.wanted[piece]];
-  const ink = done || wrong ? colour.ground : count ? colour.text : colour.soft;
-  const name = model.data.pieces[piece];
-  const named = size >= 34 && name.length < 6;
-  const below = named ? size * 0.1 : 0;
-  if (named) pen.text(left + 4, top + 9, name, 10, {fill: ink}, "left");
-  if (wrong) pen.text(x, y + below, "!", size * 0.55, {fill: ink}, "center", true);
-  else if (done) tick(pen, x, y + below, size * (named ? 0.42 : 0.5), ink);
-  else if (count && model.data.sums && size >= 26) {
-    pen.text(x, y + below, `${count}/${wanted}`, Math.min(15, size * 0.36), {fill: ink});
-  } else if (count && model.data.sums) {
-    pen.text(x, y, String(count), Math.min(13, size * 0.7), {fill: ink});
-  } else if (count) pen.dot(x, y + below, size * 0.16, {fill: ink});
+/** Which piece a cell is, and what is in it; only the former where there is little room.
+ * @param {Pen} pen @param {Geometry} g @param {string} name @param {string} held
+ * @param {number[]} box left, top, width, height @param {string} ink
+ * @param {import("../i18n.js").Tell} t */
+function drawLabel(pen, g, name, held, [left, top, wide, high], ink, t) {
+  const [x, y] = [left + wide / 2, top + high / 2];
+  const tall = g.label === "full" && high >= 34;
+  if (tall) {
+    const whole = t("pieceShort", {name});
+    pen.text(left + 4, top + 9, whole.length * 5.4 < wide - 6 ? whole : name, 10, {fill: ink}, "left");
+  } else if (g.label === "full") {
+    const size = Math.min(12, high * 0.78);
+    pen.text(left + 3, y, name, size, {fill: ink}, "left", true);
+    if (held !== "✓") pen.text(left + wide - 3, y, held, size, {fill: ink}, "right");
+  } else if (held !== "✓") {
+    pen.text(x, y, held.startsWith("!") ? "!" : name, Math.min(13, high * 0.7), {fill: ink}, "center",
+      held.startsWith("!"));
+  }
+  if (held === "✓") {
+    const [at, size] = tall ? [y + high * 0.1, high * 0.42] : [y, Math.min(14, high * 0.6)];
+    tick(pen, g.label === "full" && !tall ? left + wide - 4 - size / 2 : x, at, size, ink);
+  } else if (tall) {
+    pen.text(x, y + high * 0.1, held, Math.min(15, wide * 0.3, high * 0.36), {fill: ink});
+  }
 }
 
 /** @param {Pen} pen @param {number} x @param {number} y @param {number} size @param {string} ink */
@@ -129,7 +166,7 @@ export function drawWays(pen, model, g, colour, step, flying) {
   const many = moves.length > CROWD;
   const alpha = many ? Math.max(0.04, 40 / moves.length) : flying ? 0.28 : 0.6;
   for (const [src, dst, pieces, add] of moves) {
-    const way = wayOf(g, src, dst);
+    const way = wayOf(g, src, dst, !many);
     const wide = 1 + 3.5 * (pieces.length / model.widest) * Math.min(1, g.side / 60);
     const ink = add ? colour.add : colour.copy;
     const [a, b, c] = way;
@@ -153,12 +190,12 @@ export function drawPieces(pen, model, g, colour, step, f) {
   if (moves.length > TOKENS) return;
   const eased = f * f * (3 - 2 * f);
   for (const [src, dst, pieces, add] of moves) {
-    const [x, y] = along(wayOf(g, src, dst), eased);
+    const [x, y] = along(wayOf(g, src, dst, moves.length <= CROWD), eased);
     drawToken(pen, model, g, colour, x, y, pieces, add);
   }
 }
 
-/** @param {Pen} pen @param {[[number, number], [number, number], [number, number]]} way
+/** @param {Pen} pen @param {import("./geometry.js").Way} way
  * @param {string} ink @param {number} alpha @param {number} size */
 function drawHead(pen, [, b, c], ink, alpha, size) {
   const long = Math.hypot(c[0] - b[0], c[1] - b[1]) || 1;
@@ -173,8 +210,8 @@ function drawHead(pen, [, b, c], ink, alpha, size) {
  * @param {number} x @param {number} y @param {number[]} pieces @param {boolean} add */
 function drawToken(pen, model, g, colour, x, y, pieces, add) {
   const ink = add ? colour.add : colour.copy;
-  if (g.side < 30) {
-    pen.dot(x, y, Math.max(2, g.side * 0.14), add ? {fill: ink} : {fill: colour.ground, stroke: ink,
+  if (g.side < 30 || (!g.label && pieces.length === 1)) {
+    pen.dot(x, y, Math.max(2, Math.min(7, g.side * 0.14)), add ? {fill: ink} : {fill: colour.ground, stroke: ink,
       width: 1.5});
     return;
   }

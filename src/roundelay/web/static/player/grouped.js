@@ -1,9 +1,10 @@
 // @ts-check
 import {el, field} from "../dom.js";
-import {formulaText, sizeText} from "../i18n.js";
+import {sizeText} from "../i18n.js";
 import {load} from "../fetch.js";
 import {canvasPen, svgPen} from "../pen.js";
 import {savesOf} from "./details.js";
+import {formulaKey, formulaText} from "./formula.js";
 import {drawGroups, flowTable, partTable} from "./groups.js";
 import {Transport} from "./transport.js";
 
@@ -62,7 +63,7 @@ async function groupedPanel(p, algorithm, first, context, signal) {
   const ask = (/** @type {number} */ step, /** @type {string | number} */ rank) =>
     load("grouped", {...asked, step: String(step), rank: String(rank)}, signal);
   // Of two, one may have fewer steps than the clock has.
-  return new GroupedPanel(await ask(p.against ? 0 : Number(p.at) || 0, p.rank || "0"), ask, context);
+  return new GroupedPanel(await ask(p.against ? 0 : Math.round(Number(p.at)) || 0, p.rank || "0"), ask, context);
 }
 
 /** A schedule's groups at a step, what is said of it, and counters. */
@@ -92,7 +93,8 @@ class GroupedPanel {
     this.root = el("section", {class: "panel", "aria-label": data.name}, el("h2", {}, data.name),
       el("p", {class: "soft"},
         `${data.purpose[lang]} ${t("grouped", {n: data.ranks.toLocaleString()})}`),
-      this.stage, this.sentence, this.counters);
+      this.stage, this.sentence, this.counters, el("p", {class: "soft formulas"}, formulaKey(t,
+        [data.card.steps[0], data.card.bytes_sent[0]].map(formulaText), data.ranks, data.size)));
     this.sizes = new ResizeObserver(() => this.redraw());
     this.sizes.observe(this.stage);
     this.#tell();
@@ -199,7 +201,8 @@ class GroupedPanel {
     const messages = data.flows.reduce((/** @type {number} */ sum, /** @type {any} */ f) =>
       sum + f.messages, 0);
     const said = data.said[lang] ?? t("manyMoves", {messages});
-    this.sentence.textContent = data.step ? t("step", {step: data.step}) + said : t("start");
+    this.sentence.textContent = data.step ? t("step", {step: data.step}) + said 
+      : `${t("start", {n: data.ranks.toLocaleString("en")})} ${t("startRank")}`;
     this.canvas.setAttribute("aria-label", `${data.name}. ${this.sentence.textContent}`);
     const rows = [
       [t("steps"), t("of", {now: data.step.toLocaleString(), all: data.steps.toLocaleString()}), data.card.steps[0]],

@@ -19,7 +19,7 @@ import {along, geometryOf, wayOf} from "./geometry.js";
  */
 export function drawGroups(pen, data, width, height, f, {palette, t}) {
   const colour = palette();
-  const g = geometryOf(placesOf(data), "circle", 1, width, height);
+  const g = geometryFor(data, width, height);
   const most = Math.max(1, ...data.flows.map((/** @type {any} */ flow) => flow.bytes));
   const eased = f * f * (3 - 2 * f);
   for (const {src, dst, bytes, added} of data.flows) {
@@ -48,6 +48,20 @@ export function drawGroups(pen, data, width, height, f, {palette, t}) {
   });
 }
 
+/** @type {Map<string, import("./geometry.js").Geometry>} */
+const pictures = new Map();
+const KEPT_PICTURES = 8;
+
+/** Where groups stand in a picture of a size; kept, as it is drawn many times a second.
+ * @param {Groups} data @param {number} width @param {number} height */
+function geometryFor(data, width, height) {
+  const key = `${data.groups.length} ${data.helpers} ${width} ${height}`;
+  if (pictures.size > KEPT_PICTURES) pictures.clear();
+  const g = pictures.get(key) ?? geometryOf(placesOf(data), "circle", 1, width, height);
+  pictures.set(key, g);
+  return g;
+}
+
 /** Where groups stand: in a circle, switches in its middle.
  * @param {Groups} data @returns {[number, number][]} */
 function placesOf(data) {
@@ -63,7 +77,7 @@ function placesOf(data) {
 /** What a card does in the step. @param {Groups} data @param {string} label
  * @param {import("../i18n.js").Tell} t */
 export function partTable(data, label, t) {
-  const name = (/** @type {number} */ place) => place < data.ranks ? t("card", {rank: place})
+  const name = (/** @type {number} */ place) => place < data.ranks ? t("placeRank", {rank: place})
     : t("switch", {number: place - data.ranks});
   const rows = data.part.map((/** @type {any[]} */ [src, dst, first, count, add]) => [name(src),
     name(dst), count > 1 ? t("piecesFrom", {first, count}) : String(first),

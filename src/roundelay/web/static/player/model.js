@@ -26,6 +26,7 @@
  * @property {number[]} [seconds]
  * @property {string} [cluster]
  * @property {{time: number, protocol: string, slices: number, binding_link: string}} [timing]
+ * @property {[number, number, number, number]} [dropped] step, source, destination, piece
  * @property {Partial<Said>} [broken]
  *
  * @typedef {object} Tally what a card has sent and received up to a step

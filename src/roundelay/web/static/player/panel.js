@@ -1,9 +1,10 @@
 // @ts-check
 import {el} from "../dom.js";
-import {formulaText, sizeText, timeText} from "../i18n.js";
+import {sizeText, timeText} from "../i18n.js";
 import {canvasPen, svgPen} from "../pen.js";
 import {Cursor} from "./cursor.js";
 import {drawCards, drawHistory, drawPieces, drawWays} from "./draw.js";
+import {formulaKey, formulaText} from "./formula.js";
 import {geometryOf, under} from "./geometry.js";
 import {Model} from "./model.js";
 
@@ -30,7 +31,8 @@ export class Panel {
     this.told = -1;
     this.done = -1;
     this.stillOf = -1;
-    this.geometry = geometryOf(data.places, data.layout, data.pieces.length, 600, 400);
+    this.geometry = geometryOf(data.places, data.layout, data.pieces.length, 600, 400,
+      this.#letters());
     /** @type {{place: number, piece: number} | null} */
     this.pointed = null;
     const {t, lang} = context;
@@ -40,12 +42,14 @@ export class Panel {
     this.cursor = new Cursor(this);
     this.stage = el("div", {class: "stage"}, this.canvas, this.tip, this.cursor.root);
     this.sentence = el("p", {class: "sentence"});
+    this.part = el("p", {class: "soft part-says"});
     this.counters = el("dl", {class: "counters"});
     this.root = el("section", {class: "panel", "aria-label": label},
       el("h2", {}, label), el("p", {class: "soft"}, data.purpose[lang]), this.stage,
-      this.sentence, this.counters);
+      this.sentence, this.part, this.counters, el("p", {class: "soft formulas"}, formulaKey(t,
+        Object.values(data.card).map(([formula]) => formulaText(formula)), data.ranks, data.size)));
     const broken = data.broken?.[lang];
-    if (broken) this.root.append(el("p", {class: "wrong", role: "alert"}, t("verifier", {broken})));
+    if (broken) this.root.append(el("p", {class: "wrong", role: "alert"}, this.#found(broken)));
     this.canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ e) => this.#point(e));
     this.canvas.addEventListener("pointerdown", (/** @type {PointerEvent} */ e) => this.#point(e));
     this.canvas.addEventListener("pointerleave", () => this.point(null));
@@ -73,8 +77,10 @@ export class Panel {
     this.height = height;
     this.scale = scale;
     const {places, layout, pieces} = this.model.data;
-    this.geometry = geometryOf(places, layout, pieces.length, width, height);
+    this.geometry = geometryOf(places, layout, pieces.length, width, height,
+      this.#letters());
     this.cursor.fit();
+    this.told = -1; // what is said at the start depends on the picture's size
     this.redraw();
   }
 
@@ -120,7 +126,7 @@ export class Panel {
     const part = Math.max(0, this.at - step);
     const {model, geometry} = this;
     model.goTo(step);
-    drawCards(pen, model, geometry, colour);
+    drawCards(pen, model, geometry, colour, this.context.t);
     drawWays(pen, model, geometry, colour, part ? step + 1 : step, part > 0);
     if (part) drawPieces(pen, model, geometry, colour, step + 1, part);
     return {svg: picture(`${this.model.data.name}: ${this.sentence.textContent}`),
@@ -144,7 +150,7 @@ export class Panel {
     on.clearRect(0, 0, this.still.width, this.still.height);
     on.setTransform(this.scale, 0, 0, this.scale, 0, 0);
     const pen = canvasPen(on);
-    drawCards(pen, this.model, this.geometry, colour);
+    drawCards(pen, this.model, this.geometry, colour, this.context.t);
     drawWays(pen, this.model, this.geometry, colour, flying ? step + 1 : step, flying);
   }
 
@@ -156,11 +162,52 @@ export class Panel {
     const {data, steps} = this.model;
     const said = data.states[told].said[lang];
     const ended = done === steps && done > 0 && told === done ? ` ${data.outcome[lang] ?? ""}` : "";
-    const start = data.sums && data.pieces.length > 1 ? "startPieces" : "start";
-    this.sentence.textContent = told ? t("step", {step: told}) + said + ended
-      : t(start, {pieces: data.pieces.length, wanted: data.wanted[0]});
+    this.sentence.textContent = told ? t("step", {step: told}) + said + ended : this.#start();
+    this.part.textContent = told ? this.#partSays(told) : this.#introduction();
     this.canvas.setAttribute("aria-label", `${this.label}. ${this.sentence.textContent}`);
     this.#count(done, told);
+  }
+
+  /** What there is before the first step, for who sees such a picture for the first time. */
+  #start() {
+    const {ranks, pieces, sums} = this.model.data;
+    return this.context.t(!sums ? "start" : pieces.length > 1 ? "startPieces" : "startWhole",
+      {n: ranks, pieces: pieces.length, last: pieces.length - 1});
+  }
+
+  /** What a rank is, what stands on its pieces, and which rank is the next. */
+  #introduction() {
+    const {t, lang} = this.context;
+    const {ranks, sums, wanted, layout} = this.model.data;
+    const counted = sums && wanted.every((count) => count === ranks);
+    return [t("startRank"), ...(counted ? [t(this.geometry.label === "full" ? "startCount"
+      : "startFilled", {n: ranks})] : []),
+      ...(layout === "circle" ? [t("startRound")] : [])].join(lang === "zh" ? "" : " ");
+  }
+
+  /** What the run of steps does that a step is one of. @param {number} step @returns {string} */
+  #partSays(step) {
+    const [a, b, what] = this.model.data.parts.find(([first, last]) => first <= step && step <= last)
+      ?? [0, 0, ""];
+    const key = `partSays_${what}`;
+    const said = this.context.t(key, {a, b});
+    return said === key ? "" : said;
+  }
+
+  /** What was left out, and what the verifier finds. @param {string} broken @returns {string} */
+  #found(broken) {
+    const {t} = this.context;
+    const {data} = this.model;
+    const [step, src, dst, piece] = data.dropped ?? [0, 0, 0, 0];
+    return t("verifier", {broken, step, piece: data.pieces[piece], from: placeName(t, data, src),
+      to: placeName(t, data, dst)});
+  }
+
+  /** Letters of the longest name of a piece, and of what it holds. @returns {[number, number]} */
+  #letters() {
+    const {pieces, sums, wanted, broken} = this.model.data;
+    const held = sums ? 1 + 2 * String(Math.max(...wanted)).length : 2;
+    return [Math.max(...pieces.map((name) => name.length)), held + (broken ? 2 : 0)];
   }
 
   /** @param {number} done @param {number} told */
@@ -182,7 +229,8 @@ export class Panel {
           protocol: data.timing.protocol, slices: data.timing.slices,
           time: timeText(data.timing.time), link: data.timing.binding_link})]);
     }
-    this.counters.replaceChildren(...rows.map(([name, value, formula]) => el("div", {},
+    this.counters.replaceChildren(...rows.map(([name, value, formula]) => el("div",
+      {class: name === t("time") ? "wide" : null},
       el("dt", {}, name), el("dd", {}, value),
       el("dd", {class: "formula"}, name === t("time") ? formula : formulaText(formula)))));
   }
@@ -217,8 +265,11 @@ export class Panel {
   holds(place, piece) {
     const {t} = this.context;
     const {data, counts} = this.model;
-    return t("holds", {piece: data.pieces[piece], place: placeName(t, data, place),
-      count: counts[place * data.pieces.length + piece], wanted: data.wanted[piece]});
+    const count = counts[place * data.pieces.length + piece];
+    const [named, wanted] = [data.pieces[piece], data.wanted[piece]];
+    const where = {piece: named, place: placeName(t, data, place)};
+    return data.sums ? t("holds", {...where, count, wanted})
+      : t("holdsPiece", {...where, count: t(count ? "isThere" : "isNotThere")});
   }
 
   /**
@@ -243,5 +294,5 @@ export class Panel {
  * @returns {string}
  */
 export function placeName(t, data, place) {
-  return place < data.ranks ? t("card", {rank: place}) : t("switch", {number: place - data.ranks});
+  return place < data.ranks ? t("placeRank", {rank: place}) : t("switch", {number: place - data.ranks});
 }

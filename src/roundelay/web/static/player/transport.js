@@ -54,7 +54,7 @@ export class Transport {
       el("div", {class: "track"}, this.slider, this.#parts()), this.clock,
       button("−", () => this.faster(-1), {"aria-label": t("slower"), title: t("slower")}),
       this.rate, button("+", () => this.faster(1), {"aria-label": t("faster"), title: t("faster")}));
-    this.time = this.stops[Math.max(0, Math.min(at, this.stops.length - 1))];
+    this.time = this.stops[Math.max(0, Math.min(Math.round(at) || 0, this.stops.length - 1))];
     this.faster(0);
   }
 

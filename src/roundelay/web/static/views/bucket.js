@@ -11,6 +11,9 @@ import {bucketOf, bucketParams, CARDS, nearest, STALLS} from "../bucket/settings
 
 const SPAN = 1200; // ms of the model that are seen at once
 const PACE = 0.35; // ms of the model in a ms of the reader's
+const BARREL = 220; // width of the bucket
+const BESIDE = 720; // of the picture, above which the bucket stands beside the rows
+const ROWS_HIGH = 290;
 const KINDS = ["compute", "wait", "stall", "exchange", "update"];
 
 /** The bucket: a step is as slow as its slowest card and link. */
@@ -140,6 +143,7 @@ class Bucket {
     if (this.canvas.width !== Math.round(wide * ratio)) {
       this.canvas.width = Math.round(wide * ratio);
       this.canvas.height = Math.round(high * ratio);
+      this.canvas.style.height = `${high}px`;
     }
     const on = this.canvas.getContext("2d");
     on.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -153,15 +157,15 @@ class Bucket {
     const [groups, colour] = [this.groups, this.context.palette()];
     const seen = stepsBetween(this.of, groups, this.steps, Math.max(0, this.now - SPAN), this.now);
     const step = seen[seen.length - 1];
-    const barrel = wide > 720 ? 220 : 0;
-    drawRows(pen, {x: 0, y: 4, w: wide - (barrel ? barrel + 40 : 4), h: high - 8}, this.of, groups,
-      seen, this.now, SPAN, colour, t);
-    if (barrel) {
-      drawBarrel(pen, {x: wide - barrel - 8, y: 4, w: barrel, h: high - 52}, this.of, step, colour);
-      const said = {k: step.number + 1, ms: step.end.toFixed(0)};
-      ["bucketStep", "bucketWater"].forEach((key, i) => pen.text(wide - barrel / 2 - 8,
-        high - 32 + 18 * i, t(key, said), 13, {fill: i ? colour.soft : colour.text}));
-    }
+    // The bucket stands beside the rows, or below them.
+    const beside = wide > BESIDE;
+    const [x, y] = beside ? [wide - BARREL - 8, 4] : [(wide - BARREL) / 2, ROWS_HIGH + 12];
+    drawRows(pen, {x: 0, y: 4, w: beside ? wide - BARREL - 40 : wide - 4,
+      h: (beside ? high : ROWS_HIGH) - 8}, this.of, groups, seen, this.now, SPAN, colour, t);
+    drawBarrel(pen, {x, y, w: BARREL, h: high - y - 48}, this.of, step, colour);
+    const said = {k: step.number + 1, ms: step.end.toFixed(0)};
+    ["bucketStep", "bucketWater"].forEach((key, i) => pen.text(x + BARREL / 2,
+      high - 32 + 18 * i, t(key, said), 13, {fill: i ? colour.soft : colour.text}));
     this.canvas.setAttribute("aria-label", t("bucketShows", {n: this.of.n, k: step.number + 1,
       ms: step.end.toFixed(0), wait: (step.begin - Math.min(...step.computes)).toFixed(0)}));
   }
@@ -220,7 +224,7 @@ class Bucket {
 
 /** @param {number} wide @returns {number} */
 function heightOf(wide) {
-  return wide < 560 ? 300 : 340;
+  return wide > BESIDE ? 340 : ROWS_HIGH + 250;
 }
 
 /** @param {import("../bucket/model.js").Figures} f @param {import("../i18n.js").Tell} t */

@@ -54,6 +54,7 @@ class Fabric {
     this.controls = el("form", {class: "controls", onsubmit: (/** @type {Event} */ e) =>
       e.preventDefault()});
     this.sentence = el("p", {class: "sentence", "aria-live": "polite"});
+    this.figures = el("p", {class: "rates"});
     this.title = el("p", {class: "soft"});
     this.way = el("nav", {class: "way", "aria-label": t("clusterWay")});
     this.wrong = el("div", {});
@@ -71,7 +72,7 @@ class Fabric {
     this.body = el("div", {class: "fabric", hidden: true}, this.way, this.spots.root,
       this.below(t), this.kinds, this.crossing, this.details);
     this.waiting = el("p", {class: "loading"}, t("loading"));
-    this.whole = el("div", {hidden: true}, this.controls, this.title, this.sentence, this.wrong,
+    this.whole = el("div", {hidden: true}, this.controls, this.title, this.sentence, this.figures, this.wrong,
       this.body);
     this.root = el("div", {class: "body"}, this.waiting, this.whole);
     context.repaint(() => this.picture.redraw());
@@ -149,6 +150,7 @@ class Fabric {
     this.body.hidden = true;
     this.sentence.textContent = "";
     this.title.textContent = "";
+    this.figures.textContent = "";
     this.wrong.replaceChildren(el("div", {class: "wrong", role: "alert"},
       el("p", {}, t("failed", {error: error.message})),
       button(t("startAgain"), () => this.set({...clusterDefaults}))));
@@ -165,6 +167,7 @@ class Fabric {
     this.title.textContent = t("clusterTitle", {title: found.title, nodes: found.nodes,
       cards: (found.nodes * found.cards).toLocaleString("en"), name: found.name, size: sizeText(found.size)});
     this.sentence.textContent = this.says(found);
+    this.figures.textContent = this.rates(found);
     this.way.replaceChildren(...this.steps(found));
     this.picture.root.style.minHeight = `${fabricHeight(found)}px`;
     this.picture.redraw();
@@ -178,14 +181,35 @@ class Fabric {
     const {t} = this.context;
     const {busiest} = found;
     if (!busiest) return t("clusterNothing");
+    const alike = found.kinds.filter((load) => load.time >= busiest.time * (1 - 1e-9));
     const other = found.kinds.find((load) => load.time && load.time < busiest.time * (1 - 1e-9));
-    const values = {link: linkName(busiest, t), alike: busiest.alike - 1,
+    const all = alike.reduce((sum, load) => sum + load.alike, 0);
+    const values = {link: linkName(busiest, t), alike: all - 1,
+      kinds: alike.map((load) => t("clusterOf", {kind: t(`kind_${load.kind}`), count: load.alike})).join("; "),
       bytes: sizeText(busiest.bytes), rate: rateText(busiest.rate), line: rateText(busiest.line),
       time: timeText(busiest.time), whole: timeText(found.time), protocol: found.protocol,
       share: Number((100 * busiest.time / found.time).toPrecision(2))};
-    return t(busiest.alike > 1 ? "clusterSaysAlike" : "clusterSays", values) + (other
+    return t(all > 1 ? "clusterSaysAlike" : "clusterSays", values) + (other
       ? t("clusterNext", {link: linkName(other, t), bytes: sizeText(other.bytes),
         rate: rateText(other.rate), time: timeText(other.time)}) : "");
+  }
+
+  /** The rates to compare with nccl-tests, what NCCL would do, and what lies idle.
+   * @param {Shown} found @returns {string} */
+  rates(found) {
+    const {t} = this.context;
+    const rate = (/** @type {number} */ time, factor = 1) => rateText(found.size / time * factor);
+    const {nccl, busiest, bus} = found;
+    const said = [t("clusterRates", {time: timeText(found.time), algbw: rate(found.time),
+      busbw: rate(found.time, bus)})];
+    if (nccl) {
+      said.push(t("clusterNccl", {...nccl, time: timeText(nccl.time), busbw: rate(nccl.time, bus)}));
+    }
+    if (busiest && busiest.used < busiest.count) {
+      said.push(t("clusterSpare", {kind: t(`kind_${busiest.kind}`), used: busiest.used.toLocaleString("en"),
+        count: busiest.count.toLocaleString("en")}));
+    }
+    return said.join(" ");
   }
 
   /** The way in, and what leads to the busiest link. @param {Shown} found @returns {HTMLElement[]} */

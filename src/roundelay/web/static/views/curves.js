@@ -3,10 +3,11 @@ import {button, choice, el} from "../dom.js";
 import {inside, load} from "../fetch.js";
 import {sizeText} from "../i18n.js";
 import {saveButtons, slider} from "../picture.js";
+import {firstOf, insteadText} from "../curves/asked.js";
 import {layoutOf, loadCharts, tracesOf} from "../curves/charts.js";
 import {droppedFiles} from "../curves/drop.js";
-import {quickestText, showLines} from "../curves/lines.js";
-import {byNodes, bySize, crossings} from "../curves/model.js";
+import {measuredKeys, quickestText, showLines} from "../curves/lines.js";
+import {byNodes, bySize, crossings, near} from "../curves/model.js";
 import {curveTables} from "../curves/tables.js";
 
 /** @typedef {import("../main.js").Context} Context */
@@ -38,9 +39,11 @@ export const curvesView = {
     const start = async () => {
       const p = {...curvesDefaults, ...context.params};
       p.cluster = p.cluster.split(":")[0];
+      const asked = {nodes: p.nodes, size: p.size};
       const [known, first] = await Promise.all([load("catalogue", {}, stop.signal),
         firstOf(p, stop.signal)]);
       made = new Curves(context, p, known, first, stop.signal);
+      made.instead(asked);
       box.replaceWith(made.root);
       made.changed();
       await made.loadCharts();
@@ -59,18 +62,6 @@ export const curvesView = {
   },
 };
 
-/** The data of the number of nodes that is asked for, or of the usual one.
- * @param {Params} p @param {AbortSignal} signal @returns {Promise<CurvesData>} */
-async function firstOf(p, signal) {
-  const {collective, cluster} = p;
-  try {
-    return await load("curves", {collective, cluster, nodes: p.nodes}, signal);
-  } catch (error) {
-    if (p.nodes === "1") throw error;
-    return load("curves", {collective, cluster, nodes: "1"}, signal);
-  }
-}
-
 class Curves {
   /**
    * @param {Context} context @param {Params} p @param {any} known @param {CurvesData} first
@@ -86,7 +77,9 @@ class Curves {
     /** @type {Map<number, CurvesData>} */
     this.each = new Map([[first.nodes, first]]);
     p.nodes = String(first.nodes);
-    if (!this.sizes[Number(p.size)]) p.size = curvesDefaults.size;
+    const size = Math.round(Number(p.size));
+    p.size = Number.isNaN(size) ? curvesDefaults.size
+      : String(Math.max(0, Math.min(size, this.sizes.length - 1)));
     for (const key of ["latency", "bandwidth"]) {
       p[key] = String(Math.max(-STEEP, Math.min(STEEP, Math.round(Number(p[key])) || 0)));
     }
@@ -97,6 +90,9 @@ class Curves {
     /** @type {any} */
     this.plotly = null;
     const {t} = context;
+    /** Names of all algorithms, in an order that gives each its look. */
+    this.names = known.collectives[p.collective].map((/** @type {any} */ a) => a.name).sort();
+    this.points = el("ul", {class: "legend points"});
     this.sentence = el("p", {class: "sentence", "aria-live": "polite"});
     this.plots = CHARTS.map((what) => el("div", {class: "plot", role: "img",
       "aria-label": t(`curves_${what}`)}, el("p", {class: "loading"}, t("loading"))));
@@ -109,7 +105,7 @@ class Curves {
         `roundelay-${p.collective}-${CHARTS[i]}`, () => this.svg(i)))));
     this.root = el("div", {class: "body"}, this.controls(known), this.sliders,
       el("p", {class: "soft"}, this.title), this.sentence,
-      this.charts, this.legend, droppedFiles(t, p.collective, (measured) => {
+      this.charts, this.legend, this.points, droppedFiles(t, p.collective, (measured) => {
         this.measured = measured;
         this.changed();
       }), el("p", {class: "soft note"}, t("curvesModel")), this.details);
@@ -233,9 +229,11 @@ class Curves {
       this.sentence.textContent = t("loading");
       return;
     }
+    this.points.replaceChildren(...measuredKeys(sized ? this.measured : [],
+      this.context.palette()));
     const wait = !sized && now.each.length < this.offered.length ? ` ${t("loading")}` : "";
     this.sentence.textContent = quickestText(now, t) + wait;
-    const names = this.names();
+    const {names} = this;
     const dark = isDark(this.context.palette().ground);
     showLines(this.legend, lines, names, this.hidden, dark, t, () => this.changed());
     this.listed();
@@ -258,7 +256,7 @@ class Curves {
     const [plot, what] = [this.plots[i], CHARTS[i]];
     this.width = this.plots[0].clientWidth;
     const title = t(what === "time" ? "time" : "curves_busbw");
-    this.plotly.react(plot, tracesOf({lines: shown, names: this.names(), xs, what, sized,
+    this.plotly.react(plot, tracesOf({lines: shown, names: this.names, xs, what, sized,
       measured: sized ? this.measured : [], crossed, busbwOf, dark: isDark(colour.ground), colour,
       t}),
     layoutOf(title, what === "time", sized, xs, crossed, colour,
@@ -267,10 +265,10 @@ class Curves {
     plot.setAttribute("aria-label", `${title}. ${this.sentence.textContent}`);
   }
 
-  /** Names of all algorithms, in an order that does not change. @returns {string[]} */
-  names() {
-    return [...new Set([...this.each.values()].flatMap((one) =>
-      one.curves.map((c) => c.algorithm)))].sort();
+  /** Say where something else is shown than was asked for. @param {Params} asked */
+  instead(asked) {
+    const said = insteadText(asked, this.p, this.sizes, this.context.t);
+    if (said) this.sentence.before(el("p", {class: "soft", role: "status"}, said));
   }
 
   listed() {
@@ -303,10 +301,4 @@ class Curves {
 /** Whether a colour, #rrggbb, is dark. @param {string} colour @returns {boolean} */
 function isDark(colour) {
   return parseInt(colour.slice(1, 3), 16) < 128;
-}
-
-/** The data of the number of nodes that is nearest. @param {CurvesData[]} each @param {number} x */
-function near(each, x) {
-  return each.reduce((best, one) =>
-    (Math.abs(one.nodes - x) < Math.abs(best.nodes - x) ? one : best));
 }

@@ -96,13 +96,16 @@ function failed(error, {t}, change) {
  * @returns {HTMLElement[]}
  */
 function controlsOf(p, known, {t}, change) {
-  const algorithms = known.collectives[p.collective] ?? [];
+  const algorithms = Object.hasOwn(known.collectives, p.collective)
+    ? known.collectives[p.collective] : [];
   const names = algorithms.map((/** @type {any} */ a) => [a.name, a.name]);
   const first = (/** @type {string} */ c) =>
     known.collectives[c].find((/** @type {any} */ a) => a.name === "ring") ?? known.collectives[c][0];
   const clusters = known.clusters.map((/** @type {string} */ c) => [c, c]);
   const chosen = algorithms.find((/** @type {any} */ a) => a.name === p.algorithm);
-  const machine = p.cluster.split(":")[0];
+  const [machine, nodes] = p.cluster.split(":");
+  const least = (/** @type {string} */ cluster, n = p.n) =>
+    Math.ceil(Number(n) / (known.cards[cluster] ?? 1));
   const off = (/** @type {HTMLElement} */ label) => {
     if (inside) label.querySelector("select, input")?.setAttribute("disabled", "");
     return label;
@@ -113,16 +116,18 @@ function controlsOf(p, known, {t}, change) {
     choice(t("algorithm"), names, p.algorithm, (algorithm) => change({algorithm, params: ""})),
     choice(t("against"), [["", t("nothing")], ...names], p.against, (against) => change({against})),
     field(t("ranks"), {type: "number", min: 2, max: 16384, value: p.n, required: true},
-      (n) => change({n})),
+      (n) => change({n, cluster: machine && `${machine}:${least(machine, n)}`})),
     field(t("size"), {type: "text", value: p.size, size: 7}, (size) => change({size})),
   ];
   const each = Number(p.n) <= CARD_BY_CARD;
   if (each) {
     made.push(choice(t("cluster"), [["", t("nowhere")], ...clusters], machine, (cluster) =>
-      change({cluster: cluster && `${cluster}:${Math.max(1, Math.ceil(Number(p.n) / 4))}`,
+      change({cluster: cluster && `${cluster}:${least(cluster)}`,
         clock: cluster ? "seconds" : "steps"})));
   }
   if (each && p.cluster) {
+    made.push(field(t("nodes"), {type: "number", min: least(machine), max: 16384,
+      value: nodes || least(machine)}, (k) => change({cluster: `${machine}:${k}`})));
     made.push(choice(t("clock"), [["steps", t("inSteps")], ["seconds", t("inSeconds")]], p.clock,
       (clock) => change({clock})));
   }
@@ -134,6 +139,7 @@ function controlsOf(p, known, {t}, change) {
     made.push(field(t("root"), {type: "number", min: 0, max: Number(p.n) - 1,
       value: p.root || "0"}, (root) => change({root})));
   }
+  if (!each && p.cluster) made.push(el("p", {class: "soft note"}, t("groupedSteps")));
   made.forEach(off);
   if (inside) made.push(el("p", {class: "soft note"}, t("oneFile")));
   return made;
@@ -172,7 +178,7 @@ function playing(body, p, panels, context, change, signal) {
   body.replaceChildren(
     transport.root, el("div", {class: panels.length > 1 ? "panels two" : "panels"},
       ...panels.map((x) => x.root)),
-    el("div", {class: "below"}, legendOf(t, panels[0].model.data.sums, panels[0].model.data.right),
+    el("div", {class: "below"}, legendOf(t, panels[0].model.data),
       exports), el("p", {class: "soft note keys"}, t("keysPlay"), " ", t("keysPieces")), details);
   for (const panel of panels) panel.resize();
   transport.goTo(transport.time);

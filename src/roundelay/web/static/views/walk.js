@@ -91,7 +91,8 @@ class WalkPart {
   #said() {
     const {prompt, text, cluster, ranks} = this.data;
     if (cluster) return [this.context.t("walkCluster", {cluster, n: ranks})];
-    return [el("q", {}, prompt ?? ""), " → ", el("q", {class: "answer"}, text ?? "")];
+    return [el("q", {}, shortened(prompt ?? "")), " → ",
+      el("q", {class: "answer"}, shortened(text ?? ""))];
   }
 
   /** Where the time of a token goes. @returns {string} */
@@ -99,7 +100,8 @@ class WalkPart {
     const {t} = this.context;
     const {token_us: whole, exchanges_per_token: count, exchange_share: share, wait_us: wait,
       compute_us: compute} = this.data;
-    const percent = (/** @type {number} */ x) => `${Number((100 * x).toPrecision(2))} %`;
+    const percent = (/** @type {number} */ x) => (Number.isFinite(x)
+      ? `${Number((100 * x).toPrecision(2))} %` : "–");
     const said = t("walkShare", {time: timeText(whole / 1e6), count: Math.round(count),
       share: percent(share)});
     return wait ? said + t("walkWait", {share: percent(wait / whole),
@@ -172,4 +174,11 @@ class WalkPart {
     this.stairs.close();
     this.bars.close();
   }
+}
+
+const MOST_TOLD = 600;
+
+/** What was asked or answered, as far as it has room. @param {string} text @returns {string} */
+function shortened(text) {
+  return text.length > MOST_TOLD ? `${text.slice(0, MOST_TOLD)} …` : text;
 }

@@ -21,10 +21,11 @@ export const en = {
   algorithm: "Algorithm",
   against: "Beside",
   nothing: "nothing",
-  ranks: "Cards",
-  rank: "Card",
+  ranks: "Ranks",
+  rank: "Rank",
   size: "Size",
   cluster: "Cluster",
+  nodes: "Nodes",
   nowhere: "none",
   clock: "Clock",
   inSteps: "steps",
@@ -42,35 +43,48 @@ export const en = {
   slower: "Slower",
   faster: "Faster",
   speed: "{speed}×",
-  start: "The start: every card holds what it brings, and nothing has moved. The sentences say " +
-    "rank for a card: rank 0 is card 0.",
-  startPieces: "The start: nothing has moved. Every card brings numbers, cut into {pieces} pieces; " +
-    "1/{wanted} on a piece says that one card's numbers of {wanted} are in it. The sentences say rank " +
-    "for a card: rank 0 is card 0.",
+  start: "The start: nothing has moved. Each of the {n} ranks holds what it brings.",
+  startPieces: "The start: nothing has moved. Each of the {n} ranks brings a list of " +
+    "numbers, cut into {pieces} pieces, 0 to {last}. Pieces of the same number are to be " +
+    "added up: piece 1 of every rank with piece 1 of all the others.",
+  startWhole: "The start: nothing has moved. Each of the {n} ranks brings a list of numbers, " +
+    "and all lists are to be added up.",
+  startRank: "A rank is one card, such as a GPU, with its program.",
+  startCount: "1/{n} on a piece says: of {n} ranks, the numbers of 1 are in it so far.",
+  startFilled: "A piece is filled as far as it has numbers of the {n} ranks in it: so far " +
+    "those of 1.",
+  startRound: "Ranks stand in a circle; the next one is the next clockwise.",
   step: "Step {step}: ",
   steps: "Steps",
   of: "{now} of {all}",
-  sent: "Sent by the busiest card",
-  messages: "Messages of the busiest card",
+  sent: "Sent by the busiest rank",
+  messages: "Messages of the busiest rank",
   arrivals: "Most that arrive at one place in this step",
   time: "Time",
-  timed: "{cluster}, {protocol}; busiest link: {link}",
-  timedSliced: "{cluster}, {protocol}; unsliced here, {time} in {slices} slices; busiest link: {link}",
+  timed: "on {cluster}, by the protocol {protocol}; busiest link: {link}",
+  timedSliced: "on {cluster}, by the protocol {protocol}; busiest link: {link}. Pieces are " +
+    "sent whole here; cut into {slices} slices that follow one another, all takes {time}",
   card: "card {rank}",
   switch: "switch {number}",
+  placeRank: "rank {rank}",
+  pieceShort: "piece {name}",
   switches: "switches",
-  holds: "Piece {piece} on {place}: {count} of {wanted}.",
-  own: "Its own.",
-  cursorHow: "Arrow keys: another piece. Page Up, Page Down: another card. Enter: where it has been.",
+  holds: "Piece {piece} on {place}: the numbers of {count} of {wanted} ranks are in it.",
+  holdsPiece: "Piece {piece} on {place}: {count}.",
+  isThere: "it is there",
+  isNotThere: "not there",
+  own: "They are its own.",
+  cursorHow: "Arrow keys: another piece. Page Up, Page Down: another rank. Enter: where it " +
+    "has been.",
   keysPlay: "Keys: space plays; → and ← step, as do full stop and comma; Home and End lead to the " +
     "start and the end; + and − change the speed.",
-  keysPieces: "In the picture, which Tab reaches, the arrow keys lead to another piece, Page Up and " +
-    "Page Down to another card; Enter tells where it has been, Esc no more.",
+  keysPieces: "In the picture, which Tab reaches, the arrow keys lead to another piece, Page " +
+    "Up and Page Down to another rank; Enter tells where it has been, Esc no more.",
   been: "It came {way}.",
-  tables: "Tables: the moves of this step, and what every card holds",
+  tables: "Tables: the moves of this step, and what every rank holds",
   movesOf: "{name}: the moves of step {step}",
   noMoves: "{name}: no moves before the first step",
-  cardsAfter: "{name}: what every card holds after step {step}",
+  cardsAfter: "{name}: what every rank holds after step {step}",
   firstOf: "(the first {shown} of {pieces} pieces)",
   from: "From",
   to: "To",
@@ -84,28 +98,55 @@ export const en = {
   mend: "Put the move back",
   leaveOut: "Leave out",
   leaveOutWhat: "Leave out the move of piece {piece} from {from} to {to}",
-  verifier: "One move is left out. The verifier: {broken}.",
+  verifier: "Left out in step {step}: piece {piece} from {from} to {to}. The verifier finds: " +
+    "{broken}",
   saveAs: "Save the picture as {kind}",
   keyAdd: "on its way, to be added",
   keyCopy: "on its way, to be copied",
-  keyPart: "a sum of 3 of 4",
-  keyDone: "a finished sum",
+  keyPart: "the numbers of {k} of {n} ranks are in it",
+  keyDone: "finished: the numbers of all are in it",
+  keyChanged: "changed in this step",
   keyThere: "where it is wanted",
-  keyWrong: "wrong",
+  keyWrong: "wrong at the end",
   part_adding: "adding",
   part_copying: "copying",
   part_both: "adding and copying",
-  part_reduce_scatter: "reduce-scatter",
-  part_all_gather: "all-gather",
-  part_reduce: "reduce",
-  part_broadcast: "broadcast",
+  part_reduce_scatter: "adding: reduce-scatter",
+  part_all_gather: "copying: all-gather",
+  part_reduce: "adding: reduce",
+  part_broadcast: "copying: broadcast",
   part_all_reduce: "adding",
-  grouped: "{n} cards in groups: a number in a group is its first card, below it what moves inside.",
+  partSays_reduce_scatter: "Steps {a} to {b} are a reduce-scatter: sums grow while they are " +
+    "passed on, until each rank has an equal share of the finished pieces.",
+  partSays_all_gather: "Steps {a} to {b} are an all-gather: finished pieces are copied on, " +
+    "until every rank has all of them.",
+  partSays_reduce: "The first half, up to step {b}, is a reduce: everything is added up at " +
+    "one rank.",
+  partSays_broadcast: "The second half, from step {a} on, is a broadcast: the finished sum " +
+    "is copied on, until every rank has it.",
+  formulaKey: "In the formulas n is the number of ranks, {n}, and S the size of the data, " +
+    "{size}",
+  formulaNext: "; ",
+  formulaEnd: ".",
+  formulaBelow: "p is the largest power of two up to n, {below}",
+  formulaAbove: "q is the smallest power of two from n on, {above}",
+  formulaDown: "⌊x⌋ is x rounded down",
+  formulaUp: "⌈x⌉ is x rounded up",
+  formulaHolds: "[a > b] counts 1 where a is larger than b, else 0",
+  formulaPart: "all_reduce(outer, k, B) is what the all-reduce whose name is given as outer " +
+    "takes among k ranks for B bytes, and so with the others",
+  formulaDigits: "nonzero_digits(n, radix) is how many digits of 0 to n − 1, written in base " +
+    "radix, are not 0",
+  formulaNamed: "the other names are parameters, with the values in the heading",
+  grouped: "{n} ranks in groups: a number in a group is its first rank, below it what moves " +
+    "inside.",
+  groupedSteps: "More than 64 ranks are played in steps; a clock on a cluster is there for " +
+    "up to 64. The view Cluster times more.",
   manyMoves: "{messages} messages.",
-  sentNow: "Sent in this step by the busiest card",
-  receivedNow: "Received in this step by the busiest card",
-  sentBy: "Sent by card {rank} so far",
-  partOf: "Card {rank} in step {step} (moves: {moves})",
+  sentNow: "Sent in this step by the busiest rank",
+  receivedNow: "Received in this step by the busiest rank",
+  sentBy: "Sent by rank {rank} so far",
+  partOf: "Rank {rank} in step {step} (moves: {moves})",
   piecesFrom: "{count} from {first} on",
   flows: "Between groups in step {step}, the largest first",
   bytes: "Bytes",
@@ -333,8 +374,15 @@ export const en = {
   clusterNothing: "Nothing crosses any link.",
   clusterSays: "The busiest link is {link}: {bytes} at {rate} ({protocol}; line rate {line}) take " +
     "{time}, {share} % of the {whole} in all.",
-  clusterSaysAlike: "The busiest link is {link}, and {alike} more are busy as long: {bytes} at {rate} " +
-    "({protocol}; line rate {line}) take {time}, {share} % of the {whole} in all.",
+  clusterSaysAlike: "The busiest link is {link}, and {alike} more are busy as long " +
+    "({kinds}): {bytes} at {rate} ({protocol}; line rate {line}) take {time}, {share} % of " +
+    "the {whole} in all.",
+  clusterOf: "{kind}: {count}",
+  clusterRates: "In all {time}: algbw {algbw}, busbw {busbw}, as nccl-tests counts them.",
+  clusterNccl: "NCCL would take its {algorithm} with {protocol} on {channels} channels: " +
+    "{time}, busbw {busbw}, by prediction.",
+  clusterSpare: "{kind}: only {used} of {count} links carry anything; an algorithm that " +
+    "spreads over the cards of a node, such as rails, uses more.",
   clusterNext: " Next comes {link}: {bytes} at {rate} take {time}.",
   clusterIdle: "{kind}: nothing crosses. Links: {count}",
   clusterLoad: "{name}: {bytes} at {rate} take {time}, {share} of the busiest",
@@ -392,11 +440,11 @@ export const en = {
   kindsTable: "Links by kind, the busiest first",
   kindsKind: "Kind",
   kindsBusiest: "The busiest",
-  kindsAlike: "Busy as long / all",
+  kindsAlike: "Busy as long / used / all",
   kindsLine: "Line rate",
   kindsRate: "What the protocol gets",
   kindsTime: "Busy",
-  kindsShare: "Of the busiest",
+  kindsShare: "Of busiest",
   linksTable: "The links of the picture",
   linksAt: "Where",
   linksCount: "Links",
@@ -435,11 +483,18 @@ export const en = {
   curvesDrop: "or drop them here: text of nccl-tests, JSON of roundelay bench. They don't leave " +
     "this page.",
   curvesForget: "Forget them",
+  curvesInstead: "{what}: {asked} is not offered; {taken} is shown.",
   curvesTaken: "{file}: {k} points.",
   measuredNone: "{file}: no line with a size, a time and its bandwidth was found; expected a table " +
     "of nccl-tests, or the JSON of roundelay bench.",
   measuredOther: "{file}: measured another collective than {collective}; choose that one above.",
   measuredLarge: "{file}: more than 20 MB; expected less.",
+  measuredMany: "{file}: more than {points} points in all; expected fewer. Nothing of it is " +
+    "shown.",
+  measuredSeries: "{file}: more than {series} series in all; expected fewer. Nothing of it " +
+    "is shown.",
+  measuredFar: "{file}: a size above 1 PiB, a time outside 1 ns to 10^6 s, or more than 10^6 " +
+    "GB/s; expected what a collective may take. Nothing of it is shown.",
   curvesModel: "Times are the model's, for each algorithm with the protocol and parameters that are " +
     "quickest; all cards take part. With other latencies and bandwidths the cutting into slices " +
     "stays as it is. Crossovers lie on straight lines between the points.",
