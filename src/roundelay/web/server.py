@@ -112,7 +112,6 @@ async def _ready(app: Starlette) -> AsyncIterator[None]:
     ending = Event()
     Thread(target=_prepare, args=(app.state.known, ending), daemon=True).start()
     yield
-    ending.set()
     ending.set()  # what it has begun is wanted by nobody, and not waited for
 
 
