@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from roundelay import RoundelayError, cli
 from roundelay.clusters import cluster
 from roundelay.diagnose.anonymous import Anonymous
 from roundelay.diagnose.calls import call_findings
-from roundelay.diagnose.given import Given
+from roundelay.diagnose.given import HEAD, Given
 from roundelay.diagnose.logs import log_findings
 from roundelay.diagnose.machines import machine_findings
 from roundelay.diagnose.recognise import kinds_of
@@ -53,6 +54,45 @@ def kinds(findings):
 
 
 # What a file is.
+
+
+@pytest.mark.parametrize("start", [b"", b"switches:\n", b"GPU0 GPU1\n", b"dispatch"])
+@pytest.mark.parametrize(
+    "part", [b"[", b"\n", b" \n", b"GPU1 GPU2 ", b"dispatchbandwidth", b"1[]==(", b"ProcessGroup"]
+)
+def test_what_a_file_is_takes_no_longer_than_its_length(start, part):
+    signal.alarm(60)  # where marks ran over the same bytes again and again, it took hours
+    try:
+        kinds_of(given("x", start + part * (HEAD // len(part))))
+    finally:
+        signal.alarm(0)
+
+
+@pytest.mark.parametrize("command", ["diagnose", "topology", "convert"])
+def test_a_pipe_or_a_device_is_not_read(command, tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe")
+    for name in (str(tmp_path / "pipe"), "/dev/zero"):
+        out = [str(tmp_path / "out.xml")] if command == "convert" else []
+        assert cli.run([command, name, *out]) == 2
+        assert capsys.readouterr().err.startswith(f"error: {name}: no regular file")
+
+
+def test_what_a_terminal_would_obey_is_not_passed_on(tmp_path, capsys):
+    log = tmp_path / os.fsdecode(b"bad\xff\x1b[31m.log")
+    log.write_bytes(b"n1:1:1 [0] NCCL WARN \x1b]0;mine\x07 Cuda failure 2 out of memory\r\n")
+    for save in ("r.md", "r.html"):
+        assert cli.run(["diagnose", str(log), "--save", str(tmp_path / save)]) == 1
+        told = (tmp_path / save).read_text("utf-8") + "".join(capsys.readouterr())
+        assert "out of memory" in told
+        assert "bad\ufffd" in told
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", told)
+
+
+def test_a_file_that_cannot_be_read_hides_no_other(tmp_path):
+    gone = Given("gone.log", tmp_path / "gone.log")
+    found = look(gone, ("topology.xml", FILES / "topology.xml"))
+    assert "linkless" in kinds(found.findings)
+    assert ("gone.log", ()) in found.files
 
 
 @pytest.mark.parametrize(

@@ -142,11 +142,12 @@ def diagnose(
             for kind in kinds:
                 _take(found, given, kind, model)
             found.files.append((given.name, kinds))
-        except RoundelayError as error:
+        except (RoundelayError, OSError) as error:  # one that cannot be read hides no other
+            why = str(error).removeprefix(f"{given.name}: ")
             if len(files) == 1:
-                raise RoundelayError(f"{given.name}: {error}") from None
+                raise RoundelayError(f"{given.name}: {why}") from None
             found.files.append((given.name, ()))
-            what = message("left out: {error}", error=str(error))
+            what = message("left out: {error}", error=why)
             found.notes.append((given.name, Note(0, what)))
     found.findings[:0] = [
         *call_findings(found.dumps), *dump_findings(found.dumps), *time_findings(found.traces),
