@@ -77,6 +77,19 @@ def test_a_pipe_or_a_device_is_not_read(command, tmp_path, capsys):
         assert capsys.readouterr().err.startswith(f"error: {name}: no regular file")
 
 
+def test_dumps_of_several_jobs_are_not_mixed():
+    def dump(folder, rank, name):
+        entry = {"profiling_name": f"nccl:{name}", "collective_seq_id": 1, "state": "started",
+                 "process_group": ["0", "default_pg"], "input_sizes": [[8]]}  # fmt: skip
+        value = {"version": "2.9", "pg_config": {"0": {"ranks": "[0, 1]"}}, "entries": [entry]}
+        return given(f"{folder}/rank{rank}", json.dumps(value).encode())
+
+    first = [dump("first", rank, "all_reduce") for rank in (0, 1)]
+    second = [dump("second", rank, "all_gather") for rank in (0, 1)]
+    assert [f.kind for f in look(*first, *second).findings] == ["stuck_together"] * 2
+    assert "calls_differ" in kinds(look(first[0], second[1]).findings)  # one job, two folders
+
+
 def test_what_a_terminal_would_obey_is_not_passed_on(tmp_path, capsys):
     log = tmp_path / os.fsdecode(b"bad\xff\x1b[31m.log")
     log.write_bytes(b"n1:1:1 [0] NCCL WARN \x1b]0;mine\x07 Cuda failure 2 out of memory\r\n")
