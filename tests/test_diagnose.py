@@ -101,6 +101,17 @@ def test_what_a_terminal_would_obey_is_not_passed_on(tmp_path, capsys):
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", told)
 
 
+def test_a_file_that_is_given_twice_is_read_once(tmp_path, capsys):
+    (tmp_path / "topology.xml").write_bytes((FILES / "topology.xml").read_bytes())
+    cli.run(["diagnose", str(tmp_path), str(tmp_path / "topology.xml"), "--json"])
+    assert len(json.loads(capsys.readouterr().out)["files"]) == 1
+
+
+def test_switches_without_hosts_say_nothing():
+    found = look(given("x", b"SwitchName=a Switches=b\nSwitchName=b Switches=a\n"))
+    assert "fabric" not in kinds(found.findings)
+
+
 def test_a_file_that_cannot_be_read_hides_no_other(tmp_path):
     gone = Given("gone.log", tmp_path / "gone.log")
     found = look(gone, ("topology.xml", FILES / "topology.xml"))

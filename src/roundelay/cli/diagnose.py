@@ -65,7 +65,8 @@ def command(
         raise click.UsageError("-n is the number of ranks of a --program, and there is none")
     if save and save.suffix not in (".md", ".html"):
         raise click.UsageError(f"{save}: expected a name that ends in .md or .html")
-    found = diagnose(list(_given(files)), where, predict, cluster)
+    once = {str(given.path and given.path.resolve()): given for given in _given(files)}
+    found = diagnose(list(once.values()), where, predict, cluster)
     if program is not None:
         from ..diagnose.record import record_script  # which needs the native core
 
