@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from roundelay import RoundelayError, cli
 from roundelay.clusters import cluster
 from roundelay.diagnose.anonymous import Anonymous
 from roundelay.diagnose.calls import call_findings
-from roundelay.diagnose.given import Given
+from roundelay.diagnose.given import HEAD, Given
 from roundelay.diagnose.logs import log_findings
 from roundelay.diagnose.machines import machine_findings
 from roundelay.diagnose.recognise import kinds_of
@@ -53,6 +54,69 @@ def kinds(findings):
 
 
 # What a file is.
+
+
+@pytest.mark.parametrize("start", [b"", b"switches:\n", b"GPU0 GPU1\n", b"dispatch"])
+@pytest.mark.parametrize(
+    "part", [b"[", b"\n", b" \n", b"GPU1 GPU2 ", b"dispatchbandwidth", b"1[]==(", b"ProcessGroup"]
+)
+def test_what_a_file_is_takes_no_longer_than_its_length(start, part):
+    signal.alarm(60)  # where marks ran over the same bytes again and again, it took hours
+    try:
+        kinds_of(given("x", start + part * (HEAD // len(part))))
+    finally:
+        signal.alarm(0)
+
+
+@pytest.mark.parametrize("command", ["diagnose", "topology", "convert"])
+def test_a_pipe_or_a_device_is_not_read(command, tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe")
+    for name in (str(tmp_path / "pipe"), "/dev/zero"):
+        out = [str(tmp_path / "out.xml")] if command == "convert" else []
+        assert cli.run([command, name, *out]) == 2
+        assert capsys.readouterr().err.startswith(f"error: {name}: no regular file")
+
+
+def test_dumps_of_several_jobs_are_not_mixed():
+    def dump(folder, rank, name):
+        entry = {"profiling_name": f"nccl:{name}", "collective_seq_id": 1, "state": "started",
+                 "process_group": ["0", "default_pg"], "input_sizes": [[8]]}  # fmt: skip
+        value = {"version": "2.9", "pg_config": {"0": {"ranks": "[0, 1]"}}, "entries": [entry]}
+        return given(f"{folder}/rank{rank}", json.dumps(value).encode())
+
+    first = [dump("first", rank, "all_reduce") for rank in (0, 1)]
+    second = [dump("second", rank, "all_gather") for rank in (0, 1)]
+    assert [f.kind for f in look(*first, *second).findings] == ["stuck_together"] * 2
+    assert "calls_differ" in kinds(look(first[0], second[1]).findings)  # one job, two folders
+
+
+def test_what_a_terminal_would_obey_is_not_passed_on(tmp_path, capsys):
+    log = tmp_path / os.fsdecode(b"bad\xff\x1b[31m.log")
+    log.write_bytes(b"n1:1:1 [0] NCCL WARN \x1b]0;mine\x07 Cuda failure 2 out of memory\r\n")
+    for save in ("r.md", "r.html"):
+        assert cli.run(["diagnose", str(log), "--save", str(tmp_path / save)]) == 1
+        told = (tmp_path / save).read_text("utf-8") + "".join(capsys.readouterr())
+        assert "out of memory" in told
+        assert "bad\ufffd" in told
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", told)
+
+
+def test_a_file_that_is_given_twice_is_read_once(tmp_path, capsys):
+    (tmp_path / "topology.xml").write_bytes((FILES / "topology.xml").read_bytes())
+    cli.run(["diagnose", str(tmp_path), str(tmp_path / "topology.xml"), "--json"])
+    assert len(json.loads(capsys.readouterr().out)["files"]) == 1
+
+
+def test_switches_without_hosts_say_nothing():
+    found = look(given("x", b"SwitchName=a Switches=b\nSwitchName=b Switches=a\n"))
+    assert "fabric" not in kinds(found.findings)
+
+
+def test_a_file_that_cannot_be_read_hides_no_other(tmp_path):
+    gone = Given("gone.log", tmp_path / "gone.log")
+    found = look(gone, ("topology.xml", FILES / "topology.xml"))
+    assert "linkless" in kinds(found.findings)
+    assert ("gone.log", ()) in found.files
 
 
 @pytest.mark.parametrize(

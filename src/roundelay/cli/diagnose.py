@@ -14,7 +14,7 @@ from ..clusters import cluster
 from ..diagnose.anonymous import Anonymous
 from ..diagnose.given import Given
 from ..diagnose.orders import program_findings
-from ..diagnose.report import html, markdown
+from ..diagnose.report import html, markdown, shown
 from ..diagnose.together import diagnose
 from ..errors import RoundelayError
 from ..i18n import translator
@@ -65,7 +65,8 @@ def command(
         raise click.UsageError("-n is the number of ranks of a --program, and there is none")
     if save and save.suffix not in (".md", ".html"):
         raise click.UsageError(f"{save}: expected a name that ends in .md or .html")
-    found = diagnose(list(_given(files)), where, predict, cluster)
+    once = {str(given.path and given.path.resolve()): given for given in _given(files)}
+    found = diagnose(list(once.values()), where, predict, cluster)
     if program is not None:
         from ..diagnose.record import record_script  # which needs the native core
 
@@ -74,7 +75,7 @@ def command(
         found.findings += program_findings(recording.programs, str(program))
         found.sort()
     tell = translator(language())
-    value = found.as_json(tell)
+    value = shown(found.as_json(tell))
     if anonymise:
         value = Anonymous(found.hosts).value(value)
     if save:
@@ -99,8 +100,6 @@ def _given(words: Sequence[str]) -> Iterator[Given]:
             if not inside or len(inside) > FILES:
                 raise RoundelayError(f"{path} holds {len(inside):,} files; expected 1 to {FILES:,}")
             yield from (Given(str(p), p) for p in inside)
-        elif path.exists() and not path.is_file():
-            raise RoundelayError(f"{path} is no regular file; save it as one first")
         else:
             path.stat()  # a file that is not there is told by its name
             yield Given(word, path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Final
 
 from ..formats.flight import Call, Dump
@@ -84,6 +85,17 @@ def groups_of(dumps: Sequence[Dump]) -> list[Group]:
         for name in members
         if calls.get(name)
     ]
+
+
+def jobs_of(dumps: Sequence[Dump]) -> list[list[Dump]]:
+    """The dumps job by job: by folder if a rank is in several; a file of several ranks is one."""
+    each = Counter(dump.file for dump in dumps)
+    jobs: dict[str, list[Dump]] = {}
+    for dump in dumps:
+        job = dump.file if each[dump.file] > 1 else str(PurePath(dump.file).parent)
+        jobs.setdefault(job, []).append(dump)
+    ranks = Counter(rank for own in jobs.values() for rank in {d.rank for d in own} - {None})
+    return list(jobs.values()) if any(n > 1 for n in ranks.values()) else [list(dumps)]
 
 
 def call_findings(dumps: Sequence[Dump]) -> list[Finding]:

@@ -12,7 +12,8 @@ from .seen import names
 def fabric_findings(file: str, fabric: Fabric) -> list[Finding]:
     """How the hosts hang together; and what is missing."""
     found = [_unlisted(file, fabric), _blocks(file, fabric) if fabric.kind == "block"
-             else _levels(file, fabric), _slower(file, fabric)]  # fmt: skip
+             else _levels(file, fabric) if fabric.all_hosts else None,
+             _slower(file, fabric)]  # fmt: skip
     return [finding for finding in found if finding is not None]
 
 

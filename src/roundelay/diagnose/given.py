@@ -36,8 +36,16 @@ class Given:
         return (cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file), packed
 
     def stream(self) -> BinaryIO:
-        """The file as it is, to be read piece by piece and closed."""
-        return self.path.open("rb") if self.path else BytesIO(self.data)
+        """The file as it is, to be read piece by piece and closed.
+
+        Raises:
+            RoundelayError: it is a folder, a pipe or a device, which may never end.
+        """
+        if self.path is None:
+            return BytesIO(self.data)
+        if self.path.exists() and not self.path.is_file():
+            raise RoundelayError(f"{self.name}: no regular file; save it as one first")
+        return self.path.open("rb")
 
     def head(self) -> bytes:
         """The first bytes, unpacked.
@@ -63,7 +71,8 @@ class Given:
             raise RoundelayError(
                 f"{self.name} has {size:,} bytes; expected at most {WHOLE:,} of a file of this kind"
             )
-        return unpacked(self.path.read_bytes() if self.path else self.data)
+        with self.stream() as file:
+            return unpacked(file.read())
 
     def lines(self) -> Iterator[bytes]:
         """The lines, unpacked, one by one; of a packed file as many bytes as `LIMIT` allows.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from html import escape
-from typing import Any
+from typing import Any, Final
 
 from ..i18n import Translate, message
 
@@ -12,6 +13,17 @@ STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem a
 pre{background:#8881;padding:.6rem;overflow-x:auto;font-size:13px}
 .off{border-left:4px solid #c33;padding-left:1rem}.ok{border-left:4px solid #393;padding-left:1rem}
 @media(prefers-color-scheme:dark){body{background:#111;color:#ddd}}"""
+
+_UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def shown(value: Any) -> Any:
+    """The value without what a terminal would obey, or no file can hold: U+FFFD instead."""
+    if isinstance(value, str):
+        return _UNSEEN.sub("\ufffd", value.replace("\r", ""))
+    if isinstance(value, dict):
+        return {key: shown(inner) for key, inner in value.items()}
+    return [shown(inner) for inner in value] if isinstance(value, list) else value
 
 
 def markdown(value: Mapping[str, Any], translate: Translate) -> str:

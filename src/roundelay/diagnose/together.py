@@ -35,7 +35,7 @@ from ..i18n import Translate, message
 from ..topology import Cluster
 from . import Machine as Named
 from . import check
-from .calls import call_findings
+from .calls import call_findings, jobs_of
 from .case import machine_of
 from .expected import Predict
 from .fabrics import fabric_findings
@@ -142,19 +142,28 @@ def diagnose(
             for kind in kinds:
                 _take(found, given, kind, model)
             found.files.append((given.name, kinds))
-        except RoundelayError as error:
+        except (RoundelayError, OSError) as error:  # one that cannot be read hides no other
+            why = str(error).removeprefix(f"{given.name}: ")
             if len(files) == 1:
-                raise RoundelayError(f"{given.name}: {error}") from None
+                raise RoundelayError(f"{given.name}: {why}") from None
             found.files.append((given.name, ()))
-            what = message("left out: {error}", error=str(error))
+            what = message("left out: {error}", error=why)
             found.notes.append((given.name, Note(0, what)))
     found.findings[:0] = [
-        *call_findings(found.dumps), *dump_findings(found.dumps), *time_findings(found.traces),
-        *trace_findings(found.traces), *ras_findings(found.reports),
-        *inspected_findings(found.inspected),
+        *_dumped(found), *time_findings(found.traces), *trace_findings(found.traces),
+        *ras_findings(found.reports), *inspected_findings(found.inspected),
     ]  # fmt: skip
     found.sort()
     return found
+
+
+def _dumped(found: Diagnosis) -> list[Finding]:
+    jobs = jobs_of(found.dumps)
+    if len(jobs) > 1:
+        what = message("dumps of one rank are of several jobs; each folder, and each file of "
+                       "several ranks, is judged by itself")  # fmt: skip
+        found.notes += [(job[0].file, Note(0, what)) for job in jobs]
+    return [f for job in jobs for f in (*call_findings(job), *dump_findings(job))]
 
 
 def _take(found: Diagnosis, given: Given, kind: str, model: Model) -> None:

@@ -187,11 +187,15 @@ def _between(table: _Table) -> dict[tuple[str, str], str]:
 def _links(table: _Table, name: str) -> dict[str, int]:
     """NVLinks by the other's name; by "switch" where all are reached by the same links."""
     found: dict[str, int] = {}
+    at = table.columns.index(name)
     for row in table.rows.values():
-        for column, cell in zip(table.columns, row.cells, strict=False):
-            count = _LINKS.fullmatch(cell)
-            if count and name in (row.name, column):
-                found[column if row.name == name else row.name] = int(count[1])
+        own = row.name == name
+        cells = zip(table.columns, row.cells, strict=False) if own else [
+            (row.name, cell) for cell in row.cells[at : at + 1]
+        ]  # fmt: skip
+        for other, cell in cells:
+            if count := _LINKS.fullmatch(cell):
+                found[other] = int(count[1])
     each = set(found.values())
     if len(found) > 1 and len(each) == 1 and len(found) * max(each) > MOST_LINKS:
         return {"switch": each.pop()}
