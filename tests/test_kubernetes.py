@@ -345,6 +345,10 @@ def test_compressed_assignments():
          "individual with 2 roots"),
         (workload({"domainCount": 1, "valuesPerLevel": [{"universal": "a"}],
                    "podCounts": {"individual": [0]}}), "1 or more each"),
+        (workload({"domainCount": 1, "valuesPerLevel": [], "podCounts": {"universal": 1}},
+                  levels=()), "expected one at least"),
+        (workload(*[{"domainCount": 1 << 19, "valuesPerLevel": [{"universal": "a"}],
+                     "podCounts": {"universal": 1}}] * 3), "more than 1,048,576 domains"),
     ],
 )  # fmt: skip
 def test_assignments_that_are_none(data, said):
