@@ -265,6 +265,13 @@ def test_ranks_apart_have_no_launcher_by_host():
     assert "# No torchrun" in text
 
 
+def test_hosts_that_give_less_than_all_are_asked_for_as_much():
+    text = script("tensor=4,data=3,data_bytes=1G", site(TREE))
+    asked = "# sbatch asks 8 of every host, though some need only 4"
+    assert (asked in text, "#SBATCH --gpus-per-node=8" in text) == (True, True)
+    assert "sbatch asks" not in script("tensor=8,data=2,data_bytes=1G", site(TREE))
+
+
 def test_names_of_exchanges_stay_in_comments():
     pairs = Exchange("x\nrm -rf ~", "all_reduce", np.array([[0, 1]]), 1e9)
     where = site(TREE)
