@@ -415,6 +415,7 @@ def test_policies_for_people(capsys, lang, said):
      (("--failures", "card=many"), "card = 'many'; expected a number"),
      (("--failures", "card=-1"), "card = -1; expected 0 or more"),
      (("--failures", "repair=5"), "'5'"),
+     (("--failures", "card=5,card=7"), "card stands there twice"),
      (("--save", "0s"), "a save of 0 s"),
      (("--interval", "0s"), "saves every 0 s"),
      (("--load", "0"), "load 0"),

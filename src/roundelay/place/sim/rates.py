@@ -105,6 +105,8 @@ def read_rates(text: str) -> Rates:
         if key not in known or not equals:
             raise RoundelayError(f"failures: {pair!r:.80}; expected llama3, none, or KEY=VALUE of "
                                  f"{', '.join(known)}")  # fmt: skip
+        if key in found:
+            raise RoundelayError(f"failures: {key} stands there twice; expected it once")
         found[key] = parse_time(value) if key in TIMES else _number(key, value)
     return Rates(**found)
 
