@@ -106,6 +106,10 @@ def test_levels_of_kueues_topology():
     assert site([*items, topology]).levels == ("block", "rack")
     with pytest.raises(RoundelayError, match="2 Topologies: t, t"):
         site([*items, topology, topology])
+    topology["spec"]["levels"][0]["nodeLabel"] = "a b"
+    with pytest.raises(RoundelayError, match="level 'a b'; expected the key of a label"):
+        site([*items, topology])
+    topology["spec"]["levels"][0]["nodeLabel"] = "block"
     topology["spec"]["levels"].reverse()
     with pytest.raises(RoundelayError, match=r"kubernetes.io/hostname is not the last level"):
         site([*items, topology])
@@ -141,6 +145,25 @@ def test_labels_missing_or_contradicting():
     with pytest.raises(RoundelayError, match="no node has the labels block; there are"):
         site([node("n0", {}), {"kind": "Topology", "metadata": {"name": "t"},
                                "spec": {"levels": [{"nodeLabel": "block"}]}}])  # fmt: skip
+
+
+def test_what_is_no_label_or_no_level():
+    assert "no node has a label of a level" in str(site([node("a", {}), node("b", {})]).notes[0])
+    for value in ("s\n- x: y", "a b", '"', "x" * 64, "-a"):
+        with pytest.raises(RoundelayError, match=r"n0: label .*tier-0 is .*63 at most"):
+            site([node("n0", {TIERS[0]: "s", TIERS[1]: value})])
+    with pytest.raises(RoundelayError, match=r"host 'n\\n- rm'"):
+        site([node("n\n- rm", {})])
+    tiers = {f"fabric.topograph.run/tier-{i}": "s" for i in range(17)}
+    with pytest.raises(RoundelayError, match="expected 1 to 16 different labels"):
+        site([node("n0", tiers)])
+
+
+@pytest.mark.parametrize("kind", ["jobset", "kai"])
+def test_a_topology_has_no_more_levels_than_its_definition_takes(kind):
+    tiers = {f"fabric.topograph.run/tier-{i}": "s" for i in range(16)}
+    found = submission("tensor=8,data=2,data_bytes=1", site([node(f"n{i}", tiers) for i in (0, 1)]))
+    assert len(one(manifests(found, kind), "Topology")["spec"]["levels"]) == 16
 
 
 KEYS = st.sampled_from(["kind", "metadata", "name", "labels", "status", "allocatable", "conditions",
@@ -345,6 +368,10 @@ def test_compressed_assignments():
          "individual with 2 roots"),
         (workload({"domainCount": 1, "valuesPerLevel": [{"universal": "a"}],
                    "podCounts": {"individual": [0]}}), "1 or more each"),
+        (workload({"domainCount": 1, "valuesPerLevel": [], "podCounts": {"universal": 1}},
+                  levels=()), "expected one at least"),
+        (workload(*[{"domainCount": 1 << 19, "valuesPerLevel": [{"universal": "a"}],
+                     "podCounts": {"universal": 1}}] * 3), "more than 1,048,576 domains"),
     ],
 )  # fmt: skip
 def test_assignments_that_are_none(data, said):

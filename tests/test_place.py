@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -95,6 +96,7 @@ def test_groups_follow_the_order():
         ("data=2,layers=0,hidden=1,sequence=1", "expected 1 or more of each figure"),
         ("data=2,layers=1", "missing required field `hidden`"),
         ("data=4000000,data_bytes=1", "expected 1 to 1,048,576"),
+        ("tensor=2,tensor=4,tensor_bytes=1", "tensor stands there twice"),
         ("nowhere.toml", "cannot be read"),
     ],
 )
@@ -122,6 +124,18 @@ def test_job_files(tmp_path):
     file.write_text("{")
     with pytest.raises(RoundelayError, match="no JSON"):
         read_job(str(file))
+
+
+def test_job_files_that_do_not_end_or_have_huge_numbers(tmp_path):
+    pipe = tmp_path / "pipe.toml"
+    os.mkfifo(pipe)
+    with pytest.raises(RoundelayError, match=r"pipe\.toml is no regular file"):
+        read_job(str(pipe))
+    file = tmp_path / "job.toml"
+    for huge in (9**30, -(9**30)):
+        file.write_text(f'[[exchange]]\nname="a"\npattern="chain"\ngroups=[[0,{huge}]]\nsize=1\n')
+        with pytest.raises(RoundelayError, match=r"exchange\[0\]\.groups.*Expected `int`"):
+            read_job(str(file))
 
 
 # What is free

@@ -95,6 +95,7 @@ def test_a_load_is_what_is_asked_for():
         ("arrival_s,cards,duration_s\n0,1,nan\n", "line 2: 0, 1, nan"),
         ("arrival_s,cards,duration_s\n0,0,5\n", "1 card or more"),
         ("arrival_s,cards,duration_s\n0\n", "line 2"),
+        ("a" * 200_000, "t: no CSV: field larger than"),
     ],
 )
 def test_bad_traces(text, said):
@@ -116,6 +117,10 @@ def test_what_cannot_be_asked_for():
         (lambda: saving(fabric(), one, 1.0, 1.0, NONE, interval=0.0), "saves every 0 s"),
         (lambda: Rates(card=-1), "card = -1"),
         (lambda: Rates(slower=0.5), "slower = 0.5"),
+        (lambda: Rates(card=1e300), r"card = 1e\+300; .* 1e\+09 at most"),
+        (lambda: by_chance(2, 1, 8, 0.0), "a median of 0 s"),
+        (lambda: read_trace("arrival_s,cards,steps\n0,8,9\n", "t", 0.0), "a median of 0 s"),
+        (lambda: set_up(one, NONE, fabric(), exchange=math.nan), "exchange: nan"),
         (lambda: Rates(switch=math.nan), "switch = nan"),
     ):
         with pytest.raises(RoundelayError, match=said):
@@ -219,6 +224,10 @@ def test_work_is_lost_since_the_last_save():
     run.start(450.0, np.zeros(1, np.int64), 1.0, 1.0)
     run.replan(saves)
     assert run.planned == 450 + 300 + 900 + 8 * 30
+
+
+def test_where_all_fails_before_it_works_no_time_is_work():
+    assert effective(30.0, 300.0, 60.0, 1e-9) == 0.0
 
 
 @pytest.mark.parametrize(("save", "restart"), [(30.0, 300.0), (60.0, 900.0)])
@@ -406,6 +415,7 @@ def test_policies_for_people(capsys, lang, said):
      (("--failures", "card=many"), "card = 'many'; expected a number"),
      (("--failures", "card=-1"), "card = -1; expected 0 or more"),
      (("--failures", "repair=5"), "'5'"),
+     (("--failures", "card=5,card=7"), "card stands there twice"),
      (("--save", "0s"), "a save of 0 s"),
      (("--interval", "0s"), "saves every 0 s"),
      (("--load", "0"), "load 0"),

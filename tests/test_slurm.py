@@ -138,11 +138,34 @@ def test_hosts_that_share_a_node():
         ("SwitchName=a Nodes=n1\nNodeName=n1 Gres=gpu:4 State=IDLE\n",
          "n1 has 4 cards, and a host of dgx-h100 8"),
         ("hello\n", "no SwitchName"),
+        ("SwitchName=a Nodes=n$(rm)\n", r"host 'n\$\(rm\)'; expected a name"),
     ],
 )  # fmt: skip
 def test_bad_topologies(text, said):
     with pytest.raises(RoundelayError, match="topology.conf: .*" + said):
         site(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [('block: "b\\nrm -rf ~", nodes: n1', r"n1 is in 'b\\nrm -rf ~'"),
+     ('block: b, nodes: "n1\\nrm -rf ~"', r"host 'n1\\nrm -rf ~'"),
+     ('block: b, nodes: "n1 --wrap=rm"', "host 'n1 --wrap=rm'")],
+)  # fmt: skip
+def test_names_cannot_add_lines_to_a_script(entry, said):
+    pytest.importorskip("yaml")
+    text = f"- {{topology: t, block: {{block_sizes: [1], blocks: [{{{entry}}}]}}}}\n"
+    with pytest.raises(RoundelayError, match=said):
+        site(text.encode(), name="topology.yaml")
+
+
+def test_domains_too_unequal_to_be_filled_up():
+    rows = [f"SwitchName=p{p} Switches=l{p}x[0-{0 if p else 1999}]" for p in range(600)]
+    leaves = [(p, leaf) for p in range(600) for leaf in range(1 if p else 2000)]
+    rows += [f"SwitchName=l{p}x{leaf} Nodes=n{p}x{leaf}" for p, leaf in leaves]
+    rows.append("SwitchName=top Switches=p[0-599]")
+    with pytest.raises(RoundelayError, match=r"2,599 nodes in domains so unequal.* 1,200,000"):
+        site("\n".join(rows).encode())
 
 
 @given(st.text(alphabet="SwitchName=Nodesab[]0-3,\n :", max_size=200))
@@ -242,6 +265,13 @@ def test_ranks_apart_have_no_launcher_by_host():
     assert "# No torchrun" in text
 
 
+def test_hosts_that_give_less_than_all_are_asked_for_as_much():
+    text = script("tensor=4,data=3,data_bytes=1G", site(TREE))
+    asked = "# sbatch asks 8 of every host, though some need only 4"
+    assert (asked in text, "#SBATCH --gpus-per-node=8" in text) == (True, True)
+    assert "sbatch asks" not in script("tensor=8,data=2,data_bytes=1G", site(TREE))
+
+
 def test_names_of_exchanges_stay_in_comments():
     pairs = Exchange("x\nrm -rf ~", "all_reduce", np.array([[0, 1]]), 1e9)
     where = site(TREE)
@@ -256,6 +286,7 @@ def test_bad_submissions():
     for more, said in (
         ({"program": "'x"}, "No closing quotation"),
         ({"program": ""}, "no program"),
+        ({"program": "a.py \udcff"}, "surrogates not allowed"),
         ({"queue": "A b"}, "queue 'A b'"),
         ({"image": "a b"}, "image 'a b'"),
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import exp, expm1, inf, sqrt
+from typing import Final
 
 from .errors import RoundelayError
 
@@ -11,6 +12,8 @@ CARD_HOURS = 50_677.0
 
 Grattafiori et al., The Llama 3 Herd of Models, 2024, table 5.
 """
+EXPONENT: Final = 700.0
+"""A float takes e to the power of 709 at most; the part that is work is below 1e-300 there."""
 
 
 def young(save: float, between_failures: float) -> float:
@@ -85,6 +88,8 @@ def effective(save: float, restart: float, work: float, between_failures: float)
     """
     _check(save, between_failures)
     m = between_failures
+    if (restart + work + save) / m > EXPONENT:
+        return 0.0
     return work / (m * exp(restart / m) * expm1((work + save) / m))
 
 

@@ -26,19 +26,22 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
 
 from ..collectives import UnknownName
 from ..errors import RoundelayError
+from ..files import read_file
 from ..units import parse_size
 from .job import ORDER, Exchange, Job, Model, Pattern, parallel
 
 FILE_LIMIT: Final = 2**24
 """Bytes of a job file."""
 DEGREES: Final = ("tensor", "pipeline", "data", "expert")
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
+"""A number that arithmetic takes."""
 VOLUME: Final = "_bytes"
 """Ending of a volume in a job of a few numbers, such as data_bytes=2GiB."""
 
@@ -46,14 +49,14 @@ VOLUME: Final = "_bytes"
 class ModelFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The model; see `Model`."""
 
-    layers: int
-    hidden: int
-    sequence: int
-    parameters: int = 0
-    batch: int = 1
-    micro_batches: int = 1
-    element: int = 2
-    top_k: int = 1
+    layers: Count
+    hidden: Count
+    sequence: Count
+    parameters: Count = 0
+    batch: Count = 1
+    micro_batches: Count = 1
+    element: Count = 2
+    top_k: Count = 1
     sharded: bool = False
 
 
@@ -62,20 +65,20 @@ class ExchangeFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     name: str
     pattern: Pattern
-    groups: list[list[int]]
+    groups: list[list[Count]]
     size: str | int
-    calls: int = 1
+    calls: Count = 1
 
 
 class JobFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A job; see `parallel`."""
 
     name: str = ""
-    ranks: int | None = None
-    tensor: int = 1
-    pipeline: int = 1
-    data: int = 1
-    expert: int = 1
+    ranks: Count | None = None
+    tensor: Count = 1
+    pipeline: Count = 1
+    data: Count = 1
+    expert: Count = 1
     order: str = "-".join(ORDER)
     sliced: bool = False
     model: ModelFile | None = None
@@ -96,16 +99,15 @@ def read_job(text: str) -> Job:
 
 def _from_file(path: Path) -> Job:
     try:
-        data = path.read_bytes()
-        if len(data) > FILE_LIMIT:
-            raise RoundelayError(f"{len(data):,} bytes; expected {FILE_LIMIT:,} at most")
-        tree = msgspec.json.decode(data) if path.suffix == ".json" else tomllib.loads(data.decode())
-        return _build(_converted(tree), path.stem)
+        data = read_file(path, FILE_LIMIT)
     except OSError as error:
         raise RoundelayError(
             f"{path} cannot be read: {error}; expected a job file, or a few "
             "numbers such as tensor=8,data=4,data_bytes=2GiB"
         ) from None
+    try:
+        tree = msgspec.json.decode(data) if path.suffix == ".json" else tomllib.loads(data.decode())
+        return _build(_converted(tree), path.stem)
     except RoundelayError as error:
         raise RoundelayError(f"{path}: {error}") from None
     except (ValueError, msgspec.DecodeError, RecursionError) as error:
@@ -117,6 +119,7 @@ def _few(text: str) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     model: dict[str, Any] = {}
     volumes: dict[str, Any] = {}
+    seen: set[str] = set()
     top, inner = (msgspec.structs.fields(kind) for kind in (JobFile, ModelFile))
     names = {f.name for f in top} - {"model", "volumes", "exchange"}
     figures = {f.name for f in inner}
@@ -125,6 +128,9 @@ def _few(text: str) -> dict[str, Any]:
         if not equals or not value:
             raise RoundelayError(f"{pair!r:.80}; expected key=value,key=value, such as tensor=8,"
                                  "data=4,data_bytes=2GiB, or a .toml or .json file")  # fmt: skip
+        if key in seen:
+            raise RoundelayError(f"{key} stands there twice; expected it once")
+        seen.add(key)
         if key.endswith(VOLUME):
             volumes[key.removesuffix(VOLUME)] = value
         elif key in names:

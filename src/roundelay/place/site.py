@@ -24,6 +24,9 @@ from .room import Room, numbers
 Source: TypeAlias = Literal["tree", "block", "kubernetes"]
 LEVELS: Final = 2
 """Levels of domains that a fabric has, besides the whole: leaves and pods."""
+PLACES: Final = 1 << 20
+"""Nodes of a site, those that are left out between unequal domains among them."""
+_HOST: Final = re.compile(r"[A-Za-z0-9][\w.-]*", re.A)
 
 
 @dataclass(frozen=True)
@@ -187,6 +190,7 @@ def _check(hosts: Sequence[Host], machine: Cluster) -> None:
         if host.name in seen:
             raise RoundelayError(f"{host.name} stands there twice; expected every host once")
         seen.add(host.name)
+        _check_names(host)
         if len(host.path) != depth:
             raise RoundelayError(
                 f"{host.name} is {len(host.path)} levels deep "
@@ -198,6 +202,17 @@ def _check(hosts: Sequence[Host], machine: Cluster) -> None:
                 f"{host.name} has {host.cards} cards, and a host of "
                 f"{machine.name} {each}; expected the machine that it is"
             )
+
+
+def _check_names(host: Host) -> None:
+    """Names go into scripts and manifests, line by line."""
+    if not _HOST.fullmatch(host.name):
+        raise RoundelayError(f"host {host.name!r:.80}; expected a name of letters, digits, -, _ "
+                             "and dots, such as gpu1")  # fmt: skip
+    for domain in host.path:
+        if not domain.isprintable() or domain.split() != [domain]:
+            raise RoundelayError(f"{host.name} is in {domain!r:.80}; expected a name without "
+                                 "spaces and line ends, such as leaf0")  # fmt: skip
 
 
 def _nodes(
@@ -245,6 +260,12 @@ def _numbered(
     for _ in range(len(paths[0])):
         most = max(map(len, groups.values()))
         sizes.append(most)
+        if most * len(groups) > PLACES:
+            raise RoundelayError(
+                f"{len(nodes):,} nodes in domains so unequal that filling them up makes "
+                f"{most * len(groups):,}; expected {PLACES:,} at most: leave out nodes of the "
+                "fullest domain, or a level"
+            )
         above: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
         for path, found in groups.items():
             above.setdefault(path[:-1], []).extend(found + [none] * (most - len(found)))

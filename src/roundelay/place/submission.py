@@ -49,9 +49,10 @@ class Submission:
         """The program's words.
 
         Raises:
-            RoundelayError: a quotation that isn't closed, or none.
+            RoundelayError: a quotation that isn't closed, no text, or none.
         """
         try:
+            self.program.encode()
             words = shlex.split(self.program)
         except ValueError as error:
             raise RoundelayError(f"program {self.program!r:.80}: {error}") from None

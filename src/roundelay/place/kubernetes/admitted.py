@@ -46,6 +46,8 @@ def admitted(data: bytes) -> list[tuple[tuple[str, ...], int]]:
         for number, part in enumerate(slices if isinstance(slices, list) else ()):
             try:
                 found += _slice(part, width)
+                if len(found) > PODS:
+                    raise RoundelayError(f"more than {PODS:,} domains")
             except RoundelayError as error:
                 raise RoundelayError(f"slice {number} of {_at(one, 'name')}: {error}") from None
     return found
@@ -62,8 +64,10 @@ def _slice(part: Any, width: int) -> Iterator[tuple[tuple[str, ...], int]]:
     if not isinstance(count, int) or not 0 < count <= PODS:
         raise RoundelayError(f"domainCount {count}; expected 1 to {PODS:,}")
     levels = _at(part, "valuesPerLevel")
-    if not isinstance(levels, list) or len(levels) != width:
-        raise RoundelayError(f"values of {len(levels or ())} levels; expected {width}")
+    if not isinstance(levels, list) or not levels or len(levels) != width:
+        raise RoundelayError(
+            f"values of {len(levels or ())} levels; expected {width or 'one at least'}"
+        )
     values = [_values(level, count) for level in levels]
     pods = _each(_at(part, "podCounts"), count)
     yield from zip(zip(*values, strict=True), pods, strict=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..submission import Submission
-from .nodes import HOSTNAME
+from .nodes import levels_of
 from .pods import Shape, container, head, service, shape
 from .yaml import Why, documents, plain
 
@@ -42,8 +42,8 @@ def files(job: Submission) -> dict[str, str]:
     pods = [_pod(job, found, number, queue) for number in range(found.pods)]
     pods[1:] = map(plain, pods[1:])  # a reason stands once
     topology = {"apiVersion": "kai.scheduler/v1alpha1", "kind": "Topology",
-                "metadata": {"name": TOPOLOGY}, "spec": {"levels": [
-                    {"nodeLabel": key} for key in (*job.site.levels, HOSTNAME)]}}  # fmt: skip
+                "metadata": {"name": TOPOLOGY},
+                "spec": {"levels": levels_of(job.site)}}  # fmt: skip
     return {
         f"{job.name}.kai.yaml": documents(
             head(job, "For KAI Scheduler 0.10 and later. The queue must be there."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ..submission import Submission
-from .nodes import HOSTNAME, resource
+from .nodes import levels_of, resource
 from .pods import Shape
 from .yaml import Why, documents
 
@@ -51,9 +51,9 @@ def cluster_file(job: Submission) -> dict[str, str]:
          "(v1beta2, from 0.15 on)."],
         [
             {"apiVersion": API, "kind": "Topology", "metadata": {"name": NAME},
-             "spec": {"levels": Why([{"nodeLabel": key} for key in (*job.site.levels, HOSTNAME)],
-                                    "From the top down, as the labels of the nodes have it; a "
-                                    "host's name may only be the last.")}},
+             "spec": {"levels": Why(levels_of(job.site), (
+                 "From the top down, as the labels of the nodes have it; a host's name may only be "
+                 "the last."))}},
             {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": NAME},
              "spec": {"nodeLabels": Why(labels, "Which nodes it is: Kueue wants one label here."),
                       "topologyName": NAME}},

@@ -31,6 +31,12 @@ SHARED: Final = ("accelerator.topograph.run/domain", "nvidia.com/gpu.clique")
 """Labels of the hosts that one NVLink joins; the first that a cluster has counts."""
 CARDS: Final = ("nvidia.com/gpu", "amd.com/gpu")
 """Resources that are whole cards."""
+LEVELS: Final = 16
+"""Levels of a Topology, at most, with that of hosts; Kueue's CRD and KAI's say so."""
+_KEY: Final = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[a-z0-9]([\w.-]{0,61}[a-z0-9])?",
+                         re.A | re.I)  # fmt: skip
+_VALUE: Final = re.compile(r"[a-z0-9]([\w.-]{0,61}[a-z0-9])?", re.A | re.I)
+"""What a label may be, by Kubernetes' own rules."""
 
 
 def resource(cluster: Cluster) -> str:
@@ -56,6 +62,13 @@ def kubernetes_site(data: bytes, machine: Cluster) -> Site:
                              "-o json`, and --cluster the machine that they are")  # fmt: skip
     labels = _levels(items, nodes, machine)
     notes: list[Message] = []
+    if not labels and len(nodes) > 1:
+        notes.append(
+            message(
+                "no node has a label of a level of the network, such as "
+                "fabric.topograph.run/tier-0: all count as under one switch"
+            )
+        )
     used = _used(items, kind)
     hosts = [host for node in nodes
              for host in _host(node, labels, kind, used.get(_name(node), 0), notes)]  # fmt: skip
@@ -150,14 +163,25 @@ def _levels(
         _agree(nodes, *shared)
     if shared and (machine.hosts > 1 or not keys):
         keys.append(shared[0])
+    if keys:
+        _in_order(keys)
     return tuple(keys)
+
+
+def levels_of(site: Site) -> list[dict[str, str]]:
+    """Levels of a Topology of its hosts; hosts themselves are the last where there is room."""
+    return [{"nodeLabel": key} for key in (*site.levels, HOSTNAME)[:LEVELS]]
 
 
 def _in_order(keys: Sequence[str]) -> None:
     """Kueue's own rules of a Topology: its CRD, with what it writes in CEL."""
-    if not 1 <= len(keys) <= 16 or len({*keys}) != len(keys):
-        raise RoundelayError(f"Topology: levels {', '.join(keys) or 'none'}; expected 1 to 16 "
-                             "different labels")  # fmt: skip
+    if not 1 <= len(keys) <= LEVELS or len({*keys}) != len(keys):
+        raise RoundelayError(f"Topology: levels {', '.join(keys) or 'none'}; expected 1 to "
+                             f"{LEVELS} different labels")  # fmt: skip
+    for key in keys:
+        if not _KEY.fullmatch(key):
+            raise RoundelayError(f"Topology: level {key!r:.80}; expected the key of a label, such "
+                                 "as example.com/rack")  # fmt: skip
     if HOSTNAME in keys[:-1]:
         raise RoundelayError(f"Topology: {HOSTNAME} is not the last level; expected it there")
 
@@ -202,6 +226,10 @@ def _host(
     free = not _at(node, "spec", "unschedulable") and ready in ([], ["True"])
     if not free:
         notes.append(message("{name} is cordoned or not ready: left out", name=name))
+    for key in labels:
+        if not _VALUE.fullmatch(own[key]):
+            raise RoundelayError(f"{name}: label {key} is {own[key]!r:.80}; expected letters, "
+                                 "digits, -, _ and dots, 63 at most")  # fmt: skip
     sliced = _sliced(node)
     count = None if kind == "cpu" or sliced else _cards(node, kind)
     yield Host(name, tuple(own[key] for key in labels), count, tuple(range(used)), free, sliced)

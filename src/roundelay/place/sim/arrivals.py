@@ -57,17 +57,20 @@ def read_trace(text: str, name: str, median: float = MEDIAN) -> list[Arrival]:
         RoundelayError: a column is missing, or a line is no job; with its number.
     """
     rows = csv.DictReader(io.StringIO(text))
-    columns = list(rows.fieldnames or ())
+    try:
+        columns, found = list(rows.fieldnames or ()), list(rows)
+    except csv.Error as error:
+        raise RoundelayError(f"{name}: no CSV: {error}") from None
     size = "gpus" if "gpus" in columns else "cards"
     length = "duration_s" if "duration_s" in columns else "steps"
     if not {"arrival_s", size, length} <= {*columns}:
         raise RoundelayError(f"{name}: columns {', '.join(columns) or 'none'}; expected arrival_s, "
                              "gpus or cards, and duration_s or steps")  # fmt: skip
-    found = list(rows)
     if not 1 <= len(found) <= JOBS_LIMIT:
         raise RoundelayError(f"{name}: {len(found):,} jobs; expected 1 to {JOBS_LIMIT:,}")
     jobs = [_job(row, (size, length), f"{name}, line {i}") for i, row in enumerate(found, 2)]
     if length == "steps":
+        _check_median(median)
         jobs = _by_kind(jobs, [row.get("kind") or "" for row in found], median)
     return sorted(jobs, key=lambda job: job.submit)
 
@@ -84,6 +87,11 @@ def _job(row: dict[str, str], columns: tuple[str, str], where: str) -> Arrival:
         raise RoundelayError(f"{where}: {arrival:g}, {cards:g}, {length:g}; expected a time from 0 "
                              "up, 1 card or more, and a length above 0")  # fmt: skip
     return Arrival(arrival, int(cards), length, priority)
+
+
+def _check_median(median: float) -> None:
+    if not 0 < median < 1e15:
+        raise RoundelayError(f"a median of {median:g} s; expected more than 0")
 
 
 def _by_kind(jobs: Sequence[Arrival], kinds: Sequence[str], median: float) -> list[Arrival]:
@@ -109,6 +117,7 @@ def by_chance(count: int, seed: int, largest: int, median: float = MEDIAN) -> li
     """
     if not 1 <= count <= JOBS_LIMIT:
         raise RoundelayError(f"{count:,} jobs; expected 1 to {JOBS_LIMIT:,}")
+    _check_median(median)
     rng = np.random.default_rng(seed)
     submit = np.cumsum(rng.exponential(3600.0, count))
     sizes = np.array([cards for cards, _ in SIZES])

@@ -40,6 +40,10 @@ class Settings:
     backfill: bool = True
     seed: int = 1
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.exchange <= 1:
+            raise RoundelayError(f"exchange: {self.exchange:g}; expected a part from 0 to 1")
+
 
 @dataclass(eq=False)
 class Outcome:

@@ -20,6 +20,8 @@ from ...units import parse_time
 
 HOUR: Final = 3600.0
 MILLION: Final = 1e6
+MOST: Final = 1e9
+"""Of a rate, a time or a factor."""
 CARD_HOURS: Final = 54 * 24 * 16384
 """In which these were counted: 21.2 million."""
 CARD_EVENTS: Final = 281
@@ -69,8 +71,9 @@ class Rates:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             least = 1.0 if name == "slower" else 0.0
-            if not least <= value < math.inf:
-                raise RoundelayError(f"failures: {name} = {value:g}; expected {least:g} or more")
+            if not least <= value <= MOST:
+                raise RoundelayError(f"failures: {name} = {value:g}; expected {least:g} or more, "
+                                     f"and {MOST:g} at most")  # fmt: skip
 
     def between_failures(self, cards: int, cluster: Cluster) -> float:
         """Mean seconds between failures of a job, packed as closely as can be; infinite for none.
@@ -102,6 +105,8 @@ def read_rates(text: str) -> Rates:
         if key not in known or not equals:
             raise RoundelayError(f"failures: {pair!r:.80}; expected llama3, none, or KEY=VALUE of "
                                  f"{', '.join(known)}")  # fmt: skip
+        if key in found:
+            raise RoundelayError(f"failures: {key} stands there twice; expected it once")
         found[key] = parse_time(value) if key in TIMES else _number(key, value)
     return Rates(**found)
 

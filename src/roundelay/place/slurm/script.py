@@ -63,6 +63,9 @@ def _asked(job: Submission) -> Iterator[str]:
     yield f"#SBATCH --ntasks-per-node={most}"
     if job.cards:
         yield f"#SBATCH --gpus-per-node={most}"
+    if (least := min(Counter(job.hosts).values())) < most:
+        yield f"# sbatch asks {most} of every host, though some need only {least}: it waits until"
+        yield "# each has them. Whole hosts (--free) don't wait."
     if job.whole:
         yield "# All cards of its hosts are taken; others there would share its links."
         yield "#SBATCH --exclusive"
