@@ -50,7 +50,7 @@ SPHINX = all(find_spec(name) for name in ("sphinx", "myst_parser", "furo"))
 TORCH = find_spec("torch") is not None
 NO_HOSTS = why_not()
 collect_ignore = [] if SPHINX else ["test_docs_build.py"]
-collect_ignore += [] if STRICT else ["test_kubernetes.py"]
+collect_ignore += [] if STRICT else ["test_instances.py", "test_kubernetes.py"]
 collect_ignore += ["test_hosts.py"] if NO_HOSTS else []
 NO_SLURM = slurm_bed.why_not()
 collect_ignore += ["test_slurm_bed.py"] if NO_SLURM else []
@@ -73,7 +73,10 @@ def _left_out() -> list[str]:
     if not os.environ.get("ROUNDELAY_DATA"):
         found.append("outside data: left out, as ROUNDELAY_DATA names no folder")
     if not STRICT:
-        found.append("test_kubernetes.py: left out, as kubernetes-validate is not installed")
+        found.append(
+            "test_kubernetes.py, test_instances.py: left out, as kubernetes-validate is not "
+            "installed"
+        )
     if not SPHINX:
         found.append("test_docs_build.py: left out, as the extra `docs` is not installed")
     if not TORCH:

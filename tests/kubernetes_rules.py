@@ -31,6 +31,10 @@ def check(value):
         job = {"spec": template["spec"], "metadata": {"name": "x", **template.get("metadata", {})}}
         assert {*template} <= {"spec", "metadata"}
         _object("batch/v1", "Job", job)
+    for behaviour in _found(value["spec"], "Behaviour", _crds()[kind]):
+        target = {"scaleTargetRef": {"kind": "a", "name": "a"}, "maxReplicas": 1}
+        _object("autoscaling/v2", "HorizontalPodAutoscaler",
+                {"metadata": {"name": "x"}, "spec": {**target, "behavior": behaviour}})  # fmt: skip
     _rules(value["kind"], value["spec"])
 
 
@@ -77,6 +81,9 @@ def _rules(kind, spec):
         if "subGroupPolicy" in template:
             assert template["size"] % template["subGroupPolicy"]["subGroupSize"] == 0
         _topology(template["workerTemplate"].get("metadata", {}), template["size"])
+    elif kind == "ScaledObject":
+        assert spec.get("idleReplicaCount", 0) <= spec["minReplicaCount"] <= spec["maxReplicaCount"]
+        assert all(float(t["metadata"]["threshold"]) > 0 for t in spec["triggers"])
     elif kind == "JobSet":
         for job in spec["replicatedJobs"]:
             inner = job["template"]["spec"]

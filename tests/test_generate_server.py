@@ -133,6 +133,7 @@ def test_a_client_that_goes_cancels(port):
                 "temperature": 0}  # fmt: skip
         connection.request("POST", "/v1/completions", json.dumps(body))
         until(lambda: gauge(port, "requests{") == 1)
+        assert gauge(port, "running") == 1
         if stream:
             connection.getresponse().read(100)
         connection.sock.close()

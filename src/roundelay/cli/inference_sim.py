@@ -31,6 +31,7 @@ from ..scaling.traffic import quicker
 from ..topology import Cluster
 from ..units import format_time, parse_time
 from .base import Command, say
+from .instanced import instances, write, write_options
 from .output import emit, figure, table
 from .targets import Checked, cluster_option
 from .targets import read as read_file
@@ -51,7 +52,8 @@ def _time_option(name: str, default: str | None, text: str) -> Callable[[F], F]:
     help="Send the requests of a CSV file (columns TIMESTAMP,ContextTokens,GeneratedTokens) to "
     "instances of a model that come and go: always the same number, by how full they are, by their "
     "queue, or by a forecast. Without a file, traffic is made up. How quick an instance is comes "
-    "from the clock (--cluster) or from what was measured (--prefill, --step, --full-step).",
+    "from the clock (--cluster) or from what was measured (--prefill, --step, --full-step). "
+    "--write makes of one --policy what Kubernetes takes.",
 )
 @click.argument("requests", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 @click.option("--quicker", "times", type=float, default=1.0,
@@ -80,6 +82,7 @@ def _time_option(name: str, default: str | None, text: str) -> Callable[[F], F]:
 @_time_option("--prefill", None, "measured, for a token of a prompt")
 @_time_option("--step", None, "measured, for a token of one request")
 @_time_option("--full-step", None, "measured, for a token of each of --batch requests")
+@write_options
 def command(
     requests: Path | None,
     times: float,
@@ -101,10 +104,14 @@ def command(
     step: float | None,
     full_step: float | None,
     as_json: str | None,
+    **written: Any,
 ) -> None:
     """Simulate and print."""
     if least > most:
         raise click.UsageError(f"--least {least} and --most {most}; expected no more than --most")
+    if written["folder"] and len(named) != 1:
+        raise click.UsageError(f"--write, and {len(named)} of --policy; expected one, such as "
+                               "--policy queue. Compare them without --write first")  # fmt: skip
     measured = (prefill, step, full_step)
     speed = _measured(measured, batch, start) if where is None else _clocked(
         where, tp, layers, hidden, batch, start, measured)  # fmt: skip
@@ -116,6 +123,10 @@ def command(
     rows = [tried.row(name) for name in named or (FIXED, *POLICIES)]
     found = {"requests": len(asked), "seconds": asked[-1].at, "speed": _speed(speed),
              "policies": rows}  # fmt: skip
+    if written["folder"]:
+        figures = {"tp": tp, "batch": batch, "queue": queue, "least": least, "most": most,
+                   "calm": calm, "start": start}  # fmt: skip
+        write(instances(rows[0], where, figures, written), written["folder"])
     emit(found, as_json, lambda: _told(found, service))
 
 

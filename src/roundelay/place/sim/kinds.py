@@ -32,9 +32,10 @@ POLICIES: Final = ("first_fit", "best_fit", "order", "ours")
 """`order`: the nodes of best fit, and ranks in our order."""
 LAYERS, HIDDEN, SEQUENCE, MICRO_BATCHES = 32, 8192, 4096, 8
 """Of the model that jobs train."""
-WORTH: Final = 0.95
+WORTH: Final = 0.5
 """An exchange elsewhere over the one on best fit's nodes from which the others are worth taking, as
-best fit leaves most room to those who come later."""
+best fit leaves most room to those who come later. From 0.55 on single jobs pay for those before
+them (benchmarks/place.md)."""
 STAGES: Final = 16
 EXPERTS: Final = 64
 

@@ -77,6 +77,11 @@ class Replicas:
         self._admitted = 0
 
     @property
+    def places(self) -> int:
+        """Requests that run at once in an instance."""
+        return self._options.batch
+
+    @property
     def most(self) -> int:
         """Requests at once, running or waiting."""
         return len(self.instances) * (self._options.batch + self._queue)
@@ -138,9 +143,9 @@ class Replicas:
 
     def _seen(self) -> Seen:
         """What there is now; what has come is not weighed, as lengths of answers are not known."""
-        places = self._options.batch
-        running = sum(min(instance.load, places) for instance in self.instances)
-        return Seen(time.monotonic(), len(self.instances), places, running, self.load - running, 0)
+        running = sum(min(instance.load, self.places) for instance in self.instances)
+        waiting = self.load - running
+        return Seen(time.monotonic(), len(self.instances), self.places, running, waiting, 0)
 
     async def _come(self, instance: Instance) -> None:
         await self._up(instance)

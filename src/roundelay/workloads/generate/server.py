@@ -293,3 +293,50 @@ async def _gone(request: Request) -> None:
     """Return when the client has gone."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+def _error(error: RoundelayError) -> tuple[dict[str, Any], int]:
+    if isinstance(error, Full):
+        kind, status = "rate_limit_error", 429
+    elif isinstance(error, Refused) or type(error) is RoundelayError:
+        kind, status = "invalid_request_error", getattr(error, "status", 400)
+    else:
+        kind, status = "server_error", 503
+    return {"error": {"message": str(error), "type": kind, "param": None, "code": None}}, status
+
+
+def _refusal(error: RoundelayError) -> Response:
+    found, status = _error(error)
+    return _json(found, status, {"Retry-After": "1"} if status in (429, 503) else None)
+
+
+def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    from starlette.responses import Response
+
+    return Response(msgspec.json.encode(value), status, headers, "application/json")
+
+
+def _event(value: Any) -> bytes:
+    return b"data: " + msgspec.json.encode(value) + b"\n\n"
+
+
+def _metrics(replicas: Replicas) -> str:
+    counts, lines = replicas.counts, []
+
+    def add(name: str, kind: str, text: str, values: dict[str, float]) -> None:
+        lines.append(f"# HELP roundelay_llm_{name} {text}\n# TYPE roundelay_llm_{name} {kind}")
+        lines.extend(f"roundelay_llm_{name}{label} {value}" for label, value in values.items())
+
+    add("requests_total", "counter", "Requests by how they ended.",
+        {f'{{end="{end}"}}': n for end, n in counts.requests.items()})  # fmt: skip
+    add("tokens_total", "counter", "Tokens made.", {"": counts.tokens})
+    add("restarts_total", "counter", "Instances started again.", {"": counts.restarts})
+    add("requests", "gauge", "Requests running or waiting, by instance.",
+        {f'{{instance="{i}"}}': one.load for i, one in enumerate(replicas.instances)})  # fmt: skip
+    add("running", "gauge", "Requests running, by instance.",
+        {f'{{instance="{i}"}}': min(one.load, replicas.places)
+         for i, one in enumerate(replicas.instances)})  # fmt: skip
+    add("ready", "gauge", "Whether an instance is ready.",
+        {f'{{instance="{i}"}}': int(bool(one.ready))
+         for i, one in enumerate(replicas.instances)})  # fmt: skip
+    return "\n".join(lines) + "\n"
