@@ -180,3 +180,22 @@ def test_a_file_of_ones_own(browser, tmp_path):
         assert seen.locator(".spot").count() == 1000
         assert "job A, 8 cards" in seen.locator(".spot").last.get_attribute("aria-label")
         assert seen.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_few_nodes_under_a_large_leaf_take_no_room(browser, tmp_path):
+    data = json.loads(files("roundelay.web").joinpath("examples", "jobs.json").read_bytes())
+    data |= {"levels": [{"name": "leaf", "nodes": 32}, {"name": "spine", "nodes": 1024}]}
+    data |= {"nodes": 32, "policies": data["policies"][:1]}
+    for event in data["policies"][0]["events"]:
+        event.pop("above", None)
+    file = tmp_path / "flat.json"
+    file.write_text(json.dumps(data))
+    with serving(known(events=[file])) as address, browser.new_context() as context:
+        seen = context.new_page()
+        seen.goto(f"{address}#jobs?hints=0&lang=en&jobs=flat")
+        seen.wait_for_selector(".spot")
+        boxes = [spot.bounding_box() for spot in seen.locator(".spot").all()]
+        low = max(box["y"] + box["height"] for box in boxes)
+        picture = seen.locator(".spotted .picture svg").bounding_box()
+        assert picture["y"] + picture["height"] - low < 60
+        assert "%" not in "".join(seen.locator(".spotted svg text").all_text_contents())

@@ -34,8 +34,7 @@ export function jobsPlaces(log, width) {
 
 /** @param {JobLog} log @param {number} width @param {number} cell */
 function nodePlaces(log, width, cell) {
-  const leaf = log.levels[0]?.nodes ?? log.nodes;
-  const pod = log.levels[1]?.nodes ?? log.nodes;
+  const [leaf, pod] = [0, 1].map((level) => Math.min(log.nodes, log.levels[level]?.nodes ?? log.nodes));
   const most = Math.max(1, Math.floor((width - 6 * JOBS_PAD) / (cell + 2)));
   const columns = Math.min(most, leaf <= 4 ? Math.min(2, leaf) : Math.ceil(Math.sqrt(2 * leaf)));
   if (cell > 3 && most < 2) return null;
@@ -99,7 +98,7 @@ export function drawJobs(pen, width, film, moment, chosen, busiest, colour, t) {
   const {cell, cells, boxes} = jobsPlaces(log, width);
   for (const box of boxes) {
     const level = log.levels[box.level];
-    const top = box.level === log.levels.length - 1 || !level;
+    const top = !level || level.nodes >= log.nodes;
     pen.box(box.x, box.y, box.w, box.h, 6, {fill: box.level ? colour.empty : colour.ground,
       stroke: colour.line, width: 1});
     const filled = top ? null : moment.loads[box.level]?.get(box.domain) ?? 0;
@@ -187,7 +186,9 @@ export function drawStory(pen, width, film, job, now, colour, t) {
     pen.box(x(start.at_s), y, wide, high, 3, {fill: jobColour(film, job), stroke: JOB_INK, width: 1});
     if (wide > 52) pen.text(x(start.at_s) + wide / 2, y + high / 2, longerText(start.exchange), 12,
       {fill: JOB_INK});
-    if (left?.what === "stop") pen.text(Math.min(x(end), width - 8), y - 9, "✕", 14, {fill: colour.wrong}, "center", true);
+    if (left?.what === "stop") {
+      pen.text(Math.min(x(end), width - 8), y - 9, "✕", 14, {fill: colour.wrong}, "center", true);
+    }
   }
   if (now >= from && now <= until) {
     pen.path(`M${x(now).toFixed(1)} 6V${y + high + 6}`, {stroke: colour.text, width: 2});
