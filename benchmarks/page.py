@@ -34,6 +34,7 @@ VIEWS = {
     "curves": ".lines label",
     "run": ".lanes canvas[width]",
     "walk": ".picture svg",
+    "jobs": ".spot",
     "stack": ".layer",
 }
 LONG = "run?hints=0&run=long"

@@ -143,7 +143,8 @@ def test_every_view_in_every_dress(open_page, view, lang, scheme, width):
 
 
 @pytest.mark.parametrize(
-    ("view", "pictures"), [("bucket", 2), ("roads", 2), ("run", 2), ("walk", 2), ("stack", 1)]
+    ("view", "pictures"),
+    [("bucket", 2), ("roads", 2), ("run", 2), ("walk", 2), ("jobs", 2), ("stack", 1)],
 )
 def test_every_picture_is_saved(open_page, view, pictures, tmp_path):
     seen = open_page(f"{view}?hints=0&lang=en")

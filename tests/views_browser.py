@@ -21,6 +21,7 @@ LOADED = {
     "curves": ".plot .main-svg",
     "run": "canvas",
     "walk": ".picture svg",
+    "jobs": ".spot",
     "stack": ".layer",
 }
 """[view] what is there when it is drawn."""

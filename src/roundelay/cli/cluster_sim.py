@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+import msgspec
 
 from ..errors import RoundelayError
 from ..place.sim import (
@@ -20,6 +21,7 @@ from ..place.sim import (
     compare,
     larger,
     loaded,
+    make_log,
     read_rates,
     read_trace,
     saving,
@@ -87,6 +89,9 @@ def _policies(text: str) -> tuple[str, ...]:
               help="of work between saves (default: as Daly says, by cards)")  # fmt: skip
 @click.option("--no-backfill", is_flag=True, help="nobody passes the first of the queue")
 @click.option("--seed", type=click.IntRange(0), default=1, help="of jobs and failures (default 1)")
+@click.option("--events", "log", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="write what happens, event by event, into this JSON file, for roundelay serve "
+              "--jobs and page --jobs")  # fmt: skip
 @click.option("--plot", "picture", type=click.Path(dir_okay=False, path_type=Path),
               help="draw --what over the jobs into this file: .svg, .html (needs plotly) or .png "
               "(needs CairoSVG)")  # fmt: skip
@@ -102,6 +107,7 @@ def command(
     interval: float | None,
     no_backfill: bool,
     seed: int,
+    log: Path | None,
     picture: Path | None,
     what: str,
     as_json: str | None,
@@ -113,8 +119,11 @@ def command(
     saves = saving(where, jobs, save, restart, rates, interval)
     settings = Settings(policies[0], saves, rates, exchange, not no_backfill, seed)
     with progress(len(policies), 0) as step:
-        found = compare(where, jobs, policies, settings, lambda one: step({"policy": one.policy}))
+        found = compare(where, jobs, policies, settings, lambda one: step({"policy": one.policy}),
+                        record=log is not None)  # fmt: skip
     advice = checkpoints(where, [job.cards for job in jobs], save, restart, rates)
+    if log:
+        log.write_bytes(msgspec.json.encode(make_log(where, found, saves)) + b"\n")
     if draw:
         draw(chart(found, what, where))
     emit(entry(found, advice, where), as_json, lambda: told(found, advice, where))

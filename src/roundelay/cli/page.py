@@ -32,6 +32,10 @@ OPTIONS: Final = ("collective", "algorithm", "against", "n", "params", "size", "
               help="which view (default player; run with --trace, walk with --walk)")  # fmt: skip
 @click.option("--collective", default="", help="default all_reduce")
 @click.option("--algorithm", default="", help="default ring")
+              help="which view (default player; run with --trace, walk with --walk, jobs with "
+              "--jobs)")  # fmt: skip
+@click.option("--collective", default="all_reduce", help="default all_reduce")
+@click.option("--algorithm", default="ring", help="default ring")
 @click.option("--against", default="", help="a second algorithm, beside the first")
 @click.option(
     "-n", "n", default="", help="number of ranks (default 8; on a cluster, all its cards)"
@@ -49,17 +53,21 @@ OPTIONS: Final = ("collective", "algorithm", "against", "n", "params", "size", "
 @click.option("--walk", "walked", type=click.Path(exists=True, path_type=Path), metavar="FILE",
               help="for the view walk: a walk along a request, as roundelay walk --save "
               "writes it")  # fmt: skip
+@click.option("--jobs", "events", type=click.Path(exists=True, path_type=Path), metavar="FILE",
+              help="for the view jobs: jobs over time, as roundelay cluster-sim --events writes "
+              "them")  # fmt: skip
 def command(
     file: Path, view: str | None, traces: tuple[Path, ...], walked: Path | None,
-    as_json: str | None, **given: str,
+    events: Path | None, as_json: str | None, **given: str,
 ) -> None:  # fmt: skip
     """Write the page."""
     _check_file(file)
     view = _view(view, traces, walked)
     _check_options(view, [key for key, value in given.items() if value])
+    view = _view(view, traces, walked, events)
     machine = Path(given["cluster"])
     machines = [machine] if machine.suffix in ENDINGS else []
-    found = known(traces, [walked] if walked else [], machines)
+    found = known(traces, [walked] if walked else [], machines, [events] if events else [])
     if machines:
         given["cluster"] = next(iter(found.clusters))
     state = _state(view, {key: value for key, value in given.items() if value})
@@ -67,6 +75,8 @@ def command(
         state = dict(zip(("run", "against"), map(name_of, traces), strict=False))
     if walked:
         state = {"walk": name_of(walked)}
+    if events:
+        state = {"jobs": name_of(events)}
     text = page(asked(view, state, found.clusters), state_text(view, state), found)
     try:
         file.write_text(text, "utf-8")
@@ -94,13 +104,17 @@ def _check_options(view: str, given: list[str]) -> None:
 
 
 def _view(view: str | None, traces: tuple[Path, ...], walked: Path | None) -> str:
+def _view(
+    view: str | None, traces: tuple[Path, ...], walked: Path | None, events: Path | None
+) -> str:
     """The view that is asked for, or that the files are for."""
     if len(traces) > 2:
         raise RoundelayError(f"{len(traces)} times --trace; expected at most two in one file")
-    for option, given, wanted in (("--trace", traces, "run"), ("--walk", walked, "walk")):
+    files = ("--trace", traces, "run"), ("--walk", walked, "walk"), ("--jobs", events, "jobs")
+    for option, given, wanted in files:
         if given and view not in (None, wanted):
             raise RoundelayError(f"{option} with --view {view}; expected --view {wanted}")
-    return view or ("run" if traces else "walk" if walked else "player")
+    return view or next((name for _, given, name in files if given), "player")
 
 
 def _state(view: str, given: dict[str, str]) -> dict[str, str]:

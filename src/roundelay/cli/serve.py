@@ -38,18 +38,21 @@ GRACE = 1
 @click.option("--walk", "walks", multiple=True, type=click.Path(exists=True, path_type=Path),
               metavar="FILE", help="a walk along a request to be seen, as roundelay walk --save "
               "writes it; may be given several times")  # fmt: skip
+@click.option("--jobs", "events", multiple=True, type=click.Path(exists=True, path_type=Path),
+              metavar="FILE", help="jobs over time to be seen, as roundelay cluster-sim --events "
+              "writes them; may be given several times")  # fmt: skip
 @click.option("--cluster", "files", multiple=True, type=click.Path(dir_okay=False, path_type=Path),
               metavar="FILE", help="a cluster file that may be chosen by its name; repeat it for "
               "more")  # fmt: skip
 @click.option("--open/--no-open", "opens", default=True, help="open the browser, or don't")
 def command(
     host: str, port: int, traces: tuple[Path, ...], walks: tuple[Path, ...],
-    files: tuple[Path, ...], opens: bool, as_json: str | None,
+    events: tuple[Path, ...], files: tuple[Path, ...], opens: bool, as_json: str | None,
 ) -> None:  # fmt: skip
     """Serve."""
     shown = f"[{host}]" if ":" in host else host.lower()
     hosts = ("*",) if host in EVERY else tuple(dict.fromkeys((shown, *HOSTS)))
-    app = make_app(hosts, known(traces, walks, files))
+    app = make_app(hosts, known(traces, walks, files, events))
     import uvicorn
 
     listener, url = listen(host, port)
@@ -59,6 +62,8 @@ def command(
             url += f"#{state_text('run', {'run': name_of(traces[0])})}"
         elif walks:
             url += f"#{state_text('walk', {'walk': name_of(walks[0])})}"
+        elif events:
+            url += f"#{state_text('jobs', {'jobs': name_of(events[0])})}"
         emit({"url": url}, as_json, lambda: say("the page is at {url} (Ctrl-C ends it)", url=url))
         if opens:
             opening = threading.Timer(0.5, webbrowser.open, (url,))

@@ -27,12 +27,14 @@ class Part:
         seconds: of all its calls.
         link: the busiest; "" where there is none.
         wire: seconds of these that the busiest link takes.
+        number: of that link; -1 where there is none.
     """
 
     name: str
     seconds: float
     link: str
     wire: float
+    number: int = -1
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def _part(t: Traffic, cluster: Cluster, cards: Ints, found: Sequence[Protocol]) 
         seconds = t.calls * (steps + wire)
         if seconds < best.seconds:
             name = cluster.link_name(link) if wire else ""
-            best = Part(t.name, seconds, name, t.calls * wire)
+            best = Part(t.name, seconds, name, t.calls * wire, link if wire else -1)
     return best
 
 

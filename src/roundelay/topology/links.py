@@ -56,10 +56,14 @@ class Links:
 
     def describe(self, id: int) -> str:
         """The name of one link."""
+        return self.label.format(*self.index(id))
+
+    def index(self, id: int) -> list[int]:
+        """The indices of one link."""
         index = [int(i) for i in np.unravel_index(id - self.first, self.shape)]
         if self.pairs:
             index[-1] += index[-1] >= index[-2]
-        return self.label.format(*index)
+        return index
 
 
 class Path(NamedTuple):

@@ -43,7 +43,7 @@ AT_ONCE: Final = 2
 """Answers worked out at one time, so that many requests don't add up their memory."""
 WAITING: Final = 32
 """Requests that may wait for their answer to be worked out."""
-SOON: Final = frozenset({"catalogue", "runs", "walks", "live", "charts"})
+SOON: Final = frozenset({"catalogue", "runs", "walks", "logs", "live", "charts"})
 """Views whose data is there soon, and does not wait for the others'."""
 SLOWEST: Final = "curves", {"collective": "all_reduce", "cluster": "dgx-h100", "nodes": "4"}
 """The usual question that takes longest the first time; its answer is kept."""

@@ -10,6 +10,7 @@ from ..collectives import UnknownName
 from .clusters import NO_FILES, Clusters
 from .data.around import around
 from .data.curves import curves
+from .jobs import EXAMPLE as EXAMPLE_JOBS
 from .walks import EXAMPLE
 
 Asked = tuple[str, dict[str, str]]
@@ -69,6 +70,12 @@ def _walk(state: Mapping[str, str], _: Clusters) -> Iterator[Asked]:
     yield "walk", {"name": state.get("walk") or EXAMPLE}
 
 
+def _jobs(state: Mapping[str, str], _: Clusters) -> Iterator[Asked]:
+    """As `views/jobs.js` asks."""
+    yield "logs", {}
+    yield "jobs", {"name": state.get("jobs") or EXAMPLE_JOBS}
+
+
 def _always(*needs: str) -> Callable[[Mapping[str, str], Clusters], Iterator[Asked]]:
     """Of a view whose data are the same in all its states."""
     return lambda _, __: ((name, {}) for name in needs)
@@ -82,6 +89,7 @@ _NEEDS: Final = {
     "curves": _curves,
     "run": _run,
     "walk": _walk,
+    "jobs": _jobs,
     "stack": _always("stack"),
 }
 VIEWS: Final = tuple(_NEEDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .arrivals import MEDIAN, Arrival, by_chance, larger, loaded, read_trace, urgent
 from .clock import ClusterClock, Outcome, Settings
 from .kinds import CUTS, POLICIES, Kind, cut_job
+from .log import Log, make_log, read_log
 from .rates import KINDS, Failure, Rates, failures, read_rates
 from .results import PARTS, Checkpoint, Summary, checkpoints, compare, saving, summary
 from .run import Run, Saving
@@ -20,6 +21,7 @@ __all__ = [
     "ClusterClock",
     "Failure",
     "Kind",
+    "Log",
     "Outcome",
     "Rates",
     "Run",
@@ -33,6 +35,8 @@ __all__ = [
     "failures",
     "larger",
     "loaded",
+    "make_log",
+    "read_log",
     "read_rates",
     "read_trace",
     "saving",

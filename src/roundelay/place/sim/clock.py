@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ...errors import RoundelayError
 from ...topology import Cluster
@@ -14,6 +14,7 @@ from .kinds import CUTS, Kind, cut_job
 from .nodes import Nodes
 from .queue import Queue
 from .rates import Failure, Rates, failures
+from .record import Event, Record
 from .run import Run, Saving
 
 PATIENCE: Final = 10_000
@@ -54,12 +55,14 @@ class Outcome:
         over: seconds of the last end.
         fragmentation: see `Nodes`; in the mean over time.
         failures: that met a job, by kind.
+        events: in their order, where they are recorded.
     """
 
     runs: list[Run]
     over: float = 0.0
     fragmentation: float = 0.0
     failures: dict[str, int] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
 
 
 class ClusterClock:
@@ -67,7 +70,7 @@ class ClusterClock:
 
     def __init__(
         self, cluster: Cluster, jobs: Sequence[Arrival], settings: Settings,
-        kinds: dict[tuple[str, int], Kind],
+        kinds: dict[tuple[str, int], Kind], *, record: bool = False,
     ) -> None:  # fmt: skip
         """Nothing has happened.
 
@@ -76,6 +79,7 @@ class ClusterClock:
             jobs: in the order of their arrival.
             settings: how it is run.
             kinds: known from before, by cut and cards; added to.
+            record: keep the events.
 
         Raises:
             RoundelayError: a job that is larger than the cluster.
@@ -86,6 +90,7 @@ class ClusterClock:
         runs = [Run(i, job, _kind(kinds, cluster, i, job.cards), job.seconds)
                 for i, job in enumerate(jobs)]  # fmt: skip
         self.outcome = Outcome(runs)
+        self.record = Record(cluster, settings.exchange) if record else None
         self.left, self._in_vain = len(runs), 0
         self._events: list[tuple[float, int, str, Any]] = []
         self._count, self._area = 0, 0.0
@@ -105,6 +110,7 @@ class ClusterClock:
         outcome = self.outcome
         outcome.over = self.now
         outcome.fragmentation = self._area / self.now if self.now else 0.0
+        outcome.events = self.record.events if self.record else []
         return outcome
 
     def step(self) -> None:
@@ -139,25 +145,30 @@ class ClusterClock:
             run.finish(self.now, self.settings.saving)
             self.queue.running.discard(run)
             self.nodes.give_back(run, nodes)
+            if self.record:
+                self.record.end(self.now, run, self.settings.saving.save)
             self.left -= 1
             self._in_vain = 0
 
     def _back(self, nodes: range) -> None:
         self.nodes.turn(nodes, -1)
+        self._note("back", nodes)
 
     def _well(self, node: int) -> None:
         if self.nodes.slow.get(node) == self.now:
             del self.nodes.slow[node]
+            self._note("well", [node])
             self._pace(list(self.nodes.held[node]))
 
     def _found(self, node: int) -> None:
         """A slow node is taken out, and its jobs go elsewhere; they save before."""
         if self.nodes.slow.get(node) == self.now:
             del self.nodes.slow[node]
+            self._note("well", [node])
             self._out(range(node, node + 1))
             for run in list(self.nodes.held[node]):
                 run.moved += 1
-                self._stop(run, saved=True)
+                self._stop(run, "slow", saved=True)
 
     def _fail(self, failure: Failure) -> None:
         met = self.nodes.met(failure)
@@ -172,7 +183,7 @@ class ClusterClock:
                 self._out(range(failure.node, failure.node + failure.nodes))
             for run in sorted(met, key=lambda r: r.number):
                 run.failures += 1
-                self._stop(run, saved=False)
+                self._stop(run, failure.kind, saved=False)
         if met:
             counts = self.outcome.failures
             counts[failure.kind] = counts.get(failure.kind, 0) + 1
@@ -183,16 +194,22 @@ class ClusterClock:
         found = self.settings.rates.found
         until = self.now + min(found, failure.lasts)
         self.nodes.slow[failure.node] = until
+        self._note("slow", [failure.node])
         self._at(until, "found" if found < failure.lasts else "well", failure.node)
         self._pace(met)
         return met
 
     # What is done then
 
+    def _note(self, what: Literal["out", "back", "slow", "well"], nodes: Sequence[int]) -> None:
+        if self.record:
+            self.record.about(self.now, what, nodes)
+
     def _out(self, nodes: range) -> None:
         repair = self.settings.rates.repair
         if repair:
             self.nodes.turn(nodes, 1)
+            self._note("out", nodes)
             self._at(self.now + repair, "back", nodes)
 
     def _pace(self, runs: list[Run]) -> None:
@@ -205,7 +222,10 @@ class ClusterClock:
 
     def _start(self, run: Run) -> None:
         kind = run.kind
-        nodes, exchange = kind.placed(self.settings.policy, self.nodes.room(kind.block)[0])
+        room = self.nodes.room(kind.block)[0]
+        nodes, exchange = kind.placed(self.settings.policy, room)
+        if self.record:
+            self.record.start(self.now, run, nodes, exchange, room)
         self.nodes.take(run, nodes)
         self.queue.running.add(run)
         run.start(self.now, nodes, exchange, 1 + self.settings.exchange * (exchange - 1))
@@ -217,9 +237,9 @@ class ClusterClock:
 
     def _preempt(self, run: Run) -> None:
         run.preempted += 1
-        self._stop(run, saved=True)
+        self._stop(run, "preempted", saved=True)
 
-    def _stop(self, run: Run, *, saved: bool) -> None:
+    def _stop(self, run: Run, reason: str, *, saved: bool) -> None:
         assert run.nodes is not None
         run.advance(self.now)
         nodes = run.nodes
@@ -229,6 +249,8 @@ class ClusterClock:
             self._in_vain = 0
         self.queue.running.discard(run)
         self.nodes.give_back(run, nodes)
+        if self.record:
+            self.record.stop(self.now, run, reason, self.settings.saving.save)
         self.queue.add(run)
 
     def _give_up(self) -> None:

@@ -115,7 +115,7 @@ class Summary:
 
 def compare(
     cluster: Cluster, jobs: Sequence[Arrival], policies: Sequence[str], settings: Settings,
-    done: Callable[[Summary], None] = lambda _: None,
+    done: Callable[[Summary], None] = lambda _: None, *, record: bool = False,
 ) -> list[Summary]:  # fmt: skip
     """The same jobs and failures under several policies.
 
@@ -125,6 +125,7 @@ def compare(
         policies: see `Kind.choose`.
         settings: but for the policy.
         done: called with each, as soon as it is known.
+        record: keep the events of each.
 
     Raises:
         RoundelayError: no job, one that is larger than the cluster, or one that never ends.
@@ -134,7 +135,8 @@ def compare(
     kinds: dict[tuple[str, int], Kind] = {}
     found = []
     for policy in policies:
-        clock = ClusterClock(cluster, jobs, replace(settings, policy=policy), kinds)
+        one = replace(settings, policy=policy)
+        clock = ClusterClock(cluster, jobs, one, kinds, record=record)
         found.append(summary(policy, clock.run()))
         done(found[-1])
     return found

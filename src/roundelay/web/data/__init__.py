@@ -18,6 +18,7 @@ from . import (
     crossing,
     curves,
     grouped,
+    jobs,
     live,
     player,
     roads,
@@ -39,7 +40,7 @@ class Question(NamedTuple):
 
     answer: Callable[..., Any]
     readers: Mapping[str, Reader]
-    of: Literal["", "runs", "walks", "clusters"] = ""
+    of: Literal["", "runs", "walks", "clusters", "logs"] = ""
 
 
 QUESTIONS: Final[Mapping[str, Question]] = MappingProxyType(
@@ -58,6 +59,8 @@ QUESTIONS: Final[Mapping[str, Question]] = MappingProxyType(
         "run": Question(run.run, {"name": str}, of="runs"),
         "walks": Question(walk.walks, {}, of="walks"),
         "walk": Question(walk.walk, {"name": str}, of="walks"),
+        "logs": Question(jobs.logs, {}, of="logs"),
+        "jobs": Question(jobs.jobs, {"name": str}, of="logs"),
         "live": Question(live.live, {"job": str}),
     }
 )

@@ -6,6 +6,7 @@ import {addressState, framed, goToState, readState, remember, remembered, stateT
 import {bucketView} from "./views/bucket.js";
 import {clusterView} from "./views/cluster.js";
 import {curvesView} from "./views/curves.js";
+import {jobsView} from "./views/jobs.js";
 import {playerView} from "./views/player.js";
 import {roadsView} from "./views/roads.js";
 import {runView} from "./views/run.js";
@@ -32,7 +33,7 @@ import {walkView} from "./views/walk.js";
 
 /** @type {View[]} */
 const everyView = [playerView, bucketView, roadsView, clusterView, curvesView, runView,
-  walkView, stackView];
+  walkView, jobsView, stackView];
 /** One file has those whose data it holds. */
 const views = everyView.filter(({name, alone}) => !inside || alone ||
   Object.keys(inside.data).some((key) => key.split("&")[0] === name));
@@ -46,6 +47,7 @@ const HINTS = /** @type {Record<string, string[]>} */ ({
   cluster: ["hintBusy", "hintLink", "hintBox"],
   curves: ["hintQuickest", "hintSliders", "hintDrop"],
   walk: ["hintRequest", "hintAlong", "hintNext"],
+  jobs: ["hintNodes", "hintWhen", "hintStory"],
   stack: ["hintDown", "hintMarks", "hintMeans"],
 });
 
