@@ -29,13 +29,10 @@ OPTIONS: Final = ("collective", "algorithm", "against", "n", "params", "size", "
 )
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.html")
 @click.option("--view", type=click.Choice(VIEWS), metavar="|".join(VIEWS),
-              help="which view (default player; run with --trace, walk with --walk)")  # fmt: skip
-@click.option("--collective", default="", help="default all_reduce")
-@click.option("--algorithm", default="", help="default ring")
               help="which view (default player; run with --trace, walk with --walk, jobs with "
               "--jobs)")  # fmt: skip
-@click.option("--collective", default="all_reduce", help="default all_reduce")
-@click.option("--algorithm", default="ring", help="default ring")
+@click.option("--collective", default="", help="default all_reduce")
+@click.option("--algorithm", default="", help="default ring")
 @click.option("--against", default="", help="a second algorithm, beside the first")
 @click.option(
     "-n", "n", default="", help="number of ranks (default 8; on a cluster, all its cards)"
@@ -62,9 +59,8 @@ def command(
 ) -> None:  # fmt: skip
     """Write the page."""
     _check_file(file)
-    view = _view(view, traces, walked)
-    _check_options(view, [key for key, value in given.items() if value])
     view = _view(view, traces, walked, events)
+    _check_options(view, [key for key, value in given.items() if value])
     machine = Path(given["cluster"])
     machines = [machine] if machine.suffix in ENDINGS else []
     found = known(traces, [walked] if walked else [], machines, [events] if events else [])
@@ -103,7 +99,6 @@ def _check_options(view: str, given: list[str]) -> None:
         raise RoundelayError(f"{found} with --view {view}; expected {known or 'none of these'}")
 
 
-def _view(view: str | None, traces: tuple[Path, ...], walked: Path | None) -> str:
 def _view(
     view: str | None, traces: tuple[Path, ...], walked: Path | None, events: Path | None
 ) -> str:

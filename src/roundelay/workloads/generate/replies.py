@@ -68,6 +68,9 @@ def metrics(replicas: Replicas) -> str:
     add("restarts_total", "counter", "Instances started again.", {"": counts.restarts})
     add("requests", "gauge", "Requests running or waiting, by instance.",
         {f'{{instance="{i}"}}': one.load for i, one in enumerate(replicas.instances)})  # fmt: skip
+    add("running", "gauge", "Requests running, by instance.",
+        {f'{{instance="{i}"}}': min(one.load, replicas.places)
+         for i, one in enumerate(replicas.instances)})  # fmt: skip
     add("ready", "gauge", "Whether an instance is ready.",
         {f'{{instance="{i}"}}': int(bool(one.ready))
          for i, one in enumerate(replicas.instances)})  # fmt: skip

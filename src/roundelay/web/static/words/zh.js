@@ -513,11 +513,6 @@ export const zh = {
   walkSays_exchange: "每层的注意力之后和前馈之后，每个 rank 都只有各个和的一部分。{count} 次 all-reduce 把它们加起来" +
     "：各 rank 都在场时用 {time}，此外等待较慢的 rank 用 {wait}。",
   walkSays_token: "按所有词的得分抽出一个，变成文本送到屏幕，用 {time}。然后把它放进输入，开始下一个 token。",
-  walkSays_exchange: "每层的注意力之后和前馈之后，每个 rank 都只有各个和的一部分。{count} 次 all" +
-    "-reduce 把它们加起来：各 rank 都在场时用 {time}，此外等待较慢的 ran" +
-    "k 用 {wait}。",
-  walkSays_token: "按所有词的得分抽出一个，变成文本送到屏幕，用 {time}。然后把它放进输入，开始下一个 t" +
-    "oken。",
 
   view_jobs: "作业",
   hintNodes: "每格是一个节点，按占用其卡的作业着色并标字母；横条表示上方链路有多满。",
