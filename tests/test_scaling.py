@@ -184,6 +184,7 @@ def test_requests_of_a_file():
         ("", "line 1.*expected the columns"),
         ("a,b,c\n", "line 1.*expected the columns"),
         (CSV.splitlines()[0], "0 requests; expected 1"),
+        ("a" * 200_000, "no CSV"),
         (CSV + "yesterday,1,2\n", "line 5.*expected a time"),
         (CSV + "2023-11-16 18:17:05,1\n", "line 5"),
         (CSV + "2023-11-16 18:17:05,-1,2\n", "line 5.*-1 tokens"),

@@ -38,19 +38,21 @@ def read_requests(text: str, name: str = "the requests") -> list[Request]:
     Raises:
         RoundelayError: with the line at fault.
     """
-    rows = csv.reader(text.splitlines())
-    head = tuple(cell.strip() for cell in next(rows, ()))
-    if head != COLUMNS:
+    try:
+        head, *rows = list(csv.reader(text.splitlines())) or [[]]
+    except csv.Error as error:
+        raise RoundelayError(f"{name}: no CSV: {error}") from None
+    if tuple(cell.strip() for cell in head) != COLUMNS:
         raise RoundelayError(f"{name}, line 1: {','.join(head)[:80]!r}; expected the columns "
                              f"{','.join(COLUMNS)}")  # fmt: skip
     found = []
-    for row in rows:
+    for line, row in enumerate(rows, 2):
         try:
             at, prompt, answer = row
             found.append((_moment(at), _tokens(prompt), _tokens(answer)))
         except (ValueError, OverflowError) as error:
             raise RoundelayError(
-                f"{name}, line {rows.line_num}: {','.join(row)[:80]!r} ({error}); expected a time "
+                f"{name}, line {line}: {','.join(row)[:80]!r} ({error}); expected a time "
                 "such as 2023-11-16 18:17:03.97, and two numbers of tokens"
             ) from None
     if not 0 < len(found) <= MOST:
