@@ -21,7 +21,7 @@ from roundelay.diagnose.given import HEAD, Given
 from roundelay.diagnose.logs import log_findings
 from roundelay.diagnose.machines import machine_findings
 from roundelay.diagnose.recognise import kinds_of
-from roundelay.diagnose.together import AREAS, diagnose
+from roundelay.diagnose.together import AREAS, BROKEN, diagnose
 from roundelay.diagnose.watched import watched_findings
 from roundelay.formats.flight import read_flight
 from roundelay.formats.nccl_log import read_nccl_log
@@ -312,6 +312,10 @@ def test_a_mixture_in_the_order_of_what_matters():
     found = look(*[Given(name, FILES / name) for name in names], given("t", TABLE))
     order = [(not f.fault, AREAS.index(f.area)) for f in found.findings]
     assert order == sorted(order)
+    machine = [f.kind for f in found.findings if f.fault and f.area == "machine"]
+    broken = [kind in BROKEN for kind in machine]
+    assert broken == sorted(broken, reverse=True)
+    assert {True, False} == {*broken}
     assert found.findings[0].area == "hang"
     assert not found.ok
     assert "measured" in kinds(found.findings)

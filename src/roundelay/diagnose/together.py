@@ -55,6 +55,13 @@ from .watched import watched_findings
 
 AREAS: Final = ("hang", "machine", "speed", "time")
 """Where a job hangs, how fast it would be matters less."""
+BROKEN: Final = frozenset(
+    {"card_failed", "linkless", "few_links", "no_route", "network_error", "no_shared_memory",
+     "memory_not_pinned", "process_lost", "ranks_missing"}
+)  # fmt: skip
+"""What must be mended before anything else is worth a look."""
+ASIDE: Final = frozenset({"incomplete", "unknown_kinds", "plan_refused", "ids_twice"})
+"""What is said of the files, more than of what they describe."""
 NOT_READ: Final = MappingProxyType(
     {
         "schedule": message("a schedule file, which verify, cost and show take"),
@@ -91,8 +98,8 @@ class Diagnosis:
         return not any(finding.fault for finding in self.findings)
 
     def sort(self) -> None:
-        """What is off first, then by area; else the order stays."""
-        self.findings.sort(key=lambda f: (not f.fault, AREAS.index(f.area)))
+        """What is off first, then by area and weight; else the order stays."""
+        self.findings.sort(key=lambda f: (not f.fault, AREAS.index(f.area), _weight(f.kind)))
 
     def as_json(self, translate: Translate) -> dict[str, Any]:
         """The value of `--json`."""
@@ -105,6 +112,10 @@ class Diagnosis:
                 for file, note in self.notes
             ],
         }
+
+
+def _weight(kind: str) -> int:
+    return 0 if kind in BROKEN else 2 if kind in ASIDE else 1
 
 
 @dataclass(frozen=True)
