@@ -329,6 +329,8 @@ def test_one_bad_file_among_others_is_named_and_one_alone_is_an_error():
     assert "nothing known is in it" in str(found.notes[0][1].what)
     with pytest.raises(RoundelayError, match="bad: nothing known"):
         look(bad)
+    with pytest.raises(RoundelayError, match="none of 2 files can be read"):
+        look(bad, given("worse", b""))
 
 
 def test_a_table_is_judged_by_the_cards_that_it_names():

@@ -139,7 +139,7 @@ def diagnose(
         machine: gives named machines.
 
     Raises:
-        RoundelayError: there is one file only, and nothing can be said of it.
+        RoundelayError: no file can be read.
     """
     found, model = Diagnosis(), Model(cluster, predict, machine)
     for given in files:
@@ -147,8 +147,9 @@ def diagnose(
             kinds = kinds_of(given)
             if not kinds:
                 raise RoundelayError(
-                    "nothing known is in it; expected a topology, a log of NCCL, the output of "
-                    "nccl-tests, a flight recorder dump or messages of a watchdog"
+                    "nothing known is in it; expected such as a topology, a log of NCCL, a table "
+                    "of nccl-tests, a flight recorder dump, messages of a watchdog, a trace, a "
+                    "plan, or a topology of Slurm or Kueue"
                 )
             for kind in kinds:
                 _take(found, given, kind, model)
@@ -160,6 +161,9 @@ def diagnose(
             found.files.append((given.name, ()))
             what = message("left out: {error}", error=why)
             found.notes.append((given.name, Note(0, what)))
+    if found.files and not any(kinds for _, kinds in found.files):
+        file, note = found.notes[0]
+        raise RoundelayError(f"none of {len(files)} files can be read. {file}: {note.what}")
     found.findings[:0] = [
         *_dumped(found), *time_findings(found.traces), *trace_findings(found.traces),
         *ras_findings(found.reports), *inspected_findings(found.inspected),
