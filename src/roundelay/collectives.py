@@ -42,7 +42,7 @@ class UnknownName(RoundelayError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known = list(known)
-        near = difflib.get_close_matches(name[:SHOWN], known, n=3, cutoff=0.6)
+        near = difflib.get_close_matches(name[:SHOWN], known, n=3, cutoff=0.55)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
         super().__init__(f"unknown {kind} {name!r:.{SHOWN}}; {hint if known else 'it has none'}")
 
