@@ -259,7 +259,7 @@ def test_a_schedule_is_counted_shown_and_timed():
     layout = gated(2, 2, 2, None, experts=8, k=2)
     schedule = moe.two_hop(layout, 2)
     assert rl.cost(schedule, schedule.chunks).bytes_sent_max >= 1
-    assert "each token is at every card" in rl.show(schedule)
+    assert "each token is at every rank" in rl.show(schedule)
     assert "added up at its home" in rl.show(moe.combine(schedule))
     timing = rl.Clock(schedule, rl.cluster("dgx-h100:2"), cards=[0, 1, 8, 9]).time(1 << 20)
     assert 0 < timing.time < 1e-3
