@@ -176,7 +176,7 @@ def test_pictures_are_saved(open_page, tmp_path):
 def test_one_file_leads_to_the_busiest_link(open_page, tmp_path):
     state = {"hints": "0", "lang": "en", "cluster": "dgx-h100:2048", "algorithm": "rails"}
     text = one_file(asked("cluster", state), state_text("cluster", state))
-    assert len(text.encode()) < 400_000
+    assert len(text.encode()) < 420_000  # of which a ring of 8 needs three quarters
     (tmp_path / "page.html").write_text(text, "utf-8")
     seen = open_page("", where=(tmp_path / "page.html").as_uri(), ready=".spot", offline=True)
     seen.get_by_role("button", name="Go to the busiest link").click()

@@ -219,7 +219,7 @@ def test_one_file_opens_without_a_server(open_page, tmp_path):
         "", where=(tmp_path / "page.html").as_uri(), ready=LOADED["curves"], offline=True
     )
     before = seen.locator(".sentence").inner_text()
-    slide(seen, "nodes", 0)
+    slide(seen, "nodes", -1)
     until(seen, f"document.querySelector('.sentence').textContent !== {json.dumps(before)}")
     slide(seen, "latency", 3)
     until(seen, "location.hash.includes('latency=3')")

@@ -26,6 +26,7 @@ _IMPORT: Final = re.compile(r'import \{[^}]+\} from "(\.[^"]+)";')
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?function|const|class)", re.M)
 _COMMENT: Final = re.compile(r"^ *(?:/\*\*(?:(?!\*/).)*\*/|//[^\n]*)\n", re.M | re.S)
 """Lines that say something about the code: a file to mail does without."""
+_INDENT: Final = re.compile(r"^ +", re.M)
 _TOP: Final = re.compile(r"^(?:async )?(?:function\*?|const|let|class) +(\w+|\{[^}]*\})", re.M)
 
 
@@ -105,7 +106,7 @@ def bundle(main: str = MAIN) -> str:
                     "different names, for in one file they stand in one script"
                 )
             owners[name] = path
-    whole = "\n".join(texts.values())
+    whole = _INDENT.sub("", "\n".join(texts.values()))
     if "</script" in whole.lower():
         raise RoundelayError("a module has </script in it, which would end the script; split it")
     return whole
