@@ -16,8 +16,9 @@ from report import report
 
 from roundelay import RoundelayError
 from roundelay.clusters import cluster
+from roundelay.diagnose.diagnosis import Diagnosis
 from roundelay.diagnose.given import Given
-from roundelay.diagnose.together import Diagnosis, diagnose
+from roundelay.diagnose.together import diagnose
 from roundelay.simulate.nccl import predict
 
 

@@ -8,7 +8,6 @@ root and Slurm's daemons. With --write the tables go to benchmarks/slurm.md.
 """
 
 import json
-import os
 import random
 import re
 import subprocess
@@ -19,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from report import report
-from slurm_bed import SlurmBed, why_not
+from slurm_bed import SlurmBed, environment, machine, why_not
 
 RATE = "1gbit"
 NUMBERS = 1_000_000
@@ -31,25 +30,6 @@ PATTERNS = {
 }
 HELD = 12
 """Cases of three hosts in use, drawn by chance, in which a job of four looks for its place."""
-MACHINE = """
-generation = "cpu"
-cards = 1
-sockets = 1
-[inside]
-kind = "bus"
-medium = "memory"
-rate = "10 GB/s oneway"
-[nics]
-count = 1
-rate = "1 Gb/s oneway"
-medium = "tcp"
-latency = "50 us"
-card_pcie = "10 GB/s oneway"
-[fabric]
-kind = "fat_tree"
-nodes_per_leaf = 4
-oversubscription = 4
-"""
 
 
 def place(folder: Path, job: str, *more: str) -> dict[str, object]:
@@ -59,13 +39,6 @@ def place(folder: Path, job: str, *more: str) -> dict[str, object]:
     done = subprocess.run([sys.executable, "-m", "roundelay", *words], capture_output=True,
                           text=True, check=True, timeout=120)  # fmt: skip
     return json.loads(done.stdout)
-
-
-def environment() -> dict[str, str]:
-    """With this Python first."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"], "/usr/sbin"])
-    return {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1",
-            "PATH": path}  # fmt: skip
 
 
 def exchanges(slurm: SlurmBed, folder: Path) -> Iterator[str]:
@@ -84,8 +57,8 @@ def exchanges(slurm: SlurmBed, folder: Path) -> Iterator[str]:
             ("Slurm's order", (), found["against"]["first_fit"]),
             ("ours", ("-m", "arbitrary"), found["cost_us"]),
         ):
-            env = environment() | {"SLURM_HOSTFILE": str(folder / "job.hosts")} if order else (
-                environment())  # fmt: skip
+            more = {"SLURM_HOSTFILE": str(folder / "job.hosts")} if order else {}
+            env = environment(Path(sys.executable).parent, **more)
             before = slurm.bed.crossed(0)
             done = slurm.run("srun", "-N8", "-n8", *order, *words, env=env, timeout=300)
             crossed = (slurm.bed.crossed(0) - before) / TIMES / 1e6
@@ -132,7 +105,7 @@ def body() -> list[str]:
     """The tables."""
     with SlurmBed(rate=RATE, above=RATE) as slurm, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "machine.toml").write_text(MACHINE)
+        (folder / "machine.toml").write_text(machine("1 Gb/s"))
         (folder / "cluster.txt").write_text(slurm.topology())
         version = slurm.run("scontrol", "--version").stdout.strip()
         return [

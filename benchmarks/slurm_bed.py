@@ -14,6 +14,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -30,6 +31,25 @@ FIRST_PORT = 36800
 READY = 60.0
 """Seconds that daemons may take until all nodes are idle."""
 
+_MACHINE = """
+generation = "cpu"
+cards = 1
+sockets = 1
+[inside]
+kind = "bus"
+medium = "memory"
+rate = "10 GB/s oneway"
+[nics]
+count = 1
+rate = "{rate} oneway"
+medium = "tcp"
+latency = "50 us"
+card_pcie = "10 GB/s oneway"
+[fabric]
+kind = "fat_tree"
+nodes_per_leaf = 4
+oversubscription = 4
+"""
 _CONF = """\
 ClusterName=bed
 SlurmctldHost=head({head})
@@ -67,6 +87,18 @@ def why_not() -> str | None:
     if missing:
         return f"there is no {', '.join(missing)}; they come with Slurm (apt install slurm-wlm)"
     return testbed.why_not()
+
+
+def machine(rate: str) -> str:
+    """A cluster file for one host of the bed, whose card has so much one way, such as "1 Gb/s"."""
+    return _MACHINE.replace("{rate}", rate)
+
+
+def environment(*commands: Path, **more: str) -> dict[str, str]:
+    """What ranks need to find this Python's packages, and the commands of these folders."""
+    path = os.pathsep.join([*map(str, commands), os.environ["PATH"], "/usr/sbin"])
+    return {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1",
+            "PATH": path, **more}  # fmt: skip
 
 
 def _path() -> str:

@@ -17,11 +17,12 @@ from roundelay import RoundelayError, cli
 from roundelay.clusters import cluster
 from roundelay.diagnose.anonymous import Anonymous
 from roundelay.diagnose.calls import call_findings
+from roundelay.diagnose.diagnosis import AREAS, BROKEN
 from roundelay.diagnose.given import HEAD, Given
 from roundelay.diagnose.logs import log_findings
 from roundelay.diagnose.machines import machine_findings
 from roundelay.diagnose.recognise import kinds_of
-from roundelay.diagnose.together import AREAS, BROKEN, diagnose
+from roundelay.diagnose.together import diagnose
 from roundelay.diagnose.watched import watched_findings
 from roundelay.formats.flight import read_flight
 from roundelay.formats.nccl_log import read_nccl_log

@@ -5,7 +5,6 @@ exchange crosses the links that were planned.
 """
 
 import json
-import os
 import re
 import sys
 import time
@@ -13,31 +12,12 @@ from pathlib import Path
 
 import pytest
 import slurm_bed
-from slurm_bed import SlurmBed
+from slurm_bed import SlurmBed, environment, machine
 
 from roundelay import cli
 from roundelay.run.machine import expand_hosts
 
 WORKER = Path(slurm_bed.__file__).with_name("slurm_worker.py")
-MACHINE = """
-generation = "cpu"
-cards = 1
-sockets = 1
-[inside]
-kind = "bus"
-medium = "memory"
-rate = "10 GB/s oneway"
-[nics]
-count = 1
-rate = "1 GB/s oneway"
-medium = "tcp"
-latency = "50 us"
-card_pcie = "10 GB/s oneway"
-[fabric]
-kind = "fat_tree"
-nodes_per_leaf = 4
-oversubscription = 4
-"""
 GROUPS = ("0,2,4,6", "1,3,5,7")
 NUMBERS = 1_000_000
 SIZE = 4 * NUMBERS
@@ -62,20 +42,12 @@ def slurm():
 
 @pytest.fixture
 def folder(slurm, tmp_path):
-    (tmp_path / "machine.toml").write_text(MACHINE)
+    (tmp_path / "machine.toml").write_text(machine("1 GB/s"))
     (tmp_path / "cluster.txt").write_text(slurm.topology())
     groups = [list(map(int, text.split(","))) for text in GROUPS]
     exchange = {"name": "pairs", "pattern": "all_reduce", "groups": groups, "size": SIZE}
     (tmp_path / "job.json").write_text(json.dumps({"name": "apart", "exchange": [exchange]}))
     return tmp_path
-
-
-def environment(*commands, **more):
-    """What ranks need to find Roundelay, with the commands of these folders."""
-    path = [str(Path(cli.__file__).parents[2]), *filter(None, sys.path)]
-    found = [*map(str, commands), os.environ["PATH"], "/usr/sbin"]
-    return {"PYTHONPATH": os.pathsep.join(path), "OMP_NUM_THREADS": "1",
-            "PATH": os.pathsep.join(found), **more}  # fmt: skip
 
 
 def run(capsys, *words):

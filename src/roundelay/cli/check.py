@@ -12,13 +12,14 @@ import click
 
 from ..clusters import cluster
 from ..diagnose import Finding, Judged, Report, check
+from ..files import read_file
 from ..i18n import translator
 from ..simulate.nccl import predict
 from ..topology import Cluster
 from ..units import format_size
 from .base import Command, language, say
 from .output import emit, figure, table
-from .targets import cluster_option, read
+from .targets import cluster_option
 
 
 @click.command(
@@ -35,7 +36,7 @@ from .targets import cluster_option, read
 )
 def command(file: str, where: Cluster | None, as_json: str | None) -> int:
     """Read, judge, tell."""
-    data = sys.stdin.buffer.read() if file == "-" else read(Path(file))
+    data = sys.stdin.buffer.read() if file == "-" else read_file(Path(file))
     name = "stdin" if file == "-" else file
     report = check(data, name, where, predict, cluster)
     if as_json != "-":

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from ..errors import RoundelayError
+from ..files import read_file
 from ..place.sim import (
     MEDIAN,
     POLICIES,
@@ -35,7 +36,6 @@ from .compared import WHAT, chart, entry, told
 from .output import emit
 from .progress import progress
 from .targets import Checked, cluster_option
-from .targets import read as read_file
 
 TIME: Final = Checked("TIME", parse_time)
 

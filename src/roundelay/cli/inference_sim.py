@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 import numpy as np
 
+from ..files import read_file
 from ..scaling import (
     POLICIES,
     Fixed,
@@ -34,7 +35,6 @@ from .base import Command, say
 from .instanced import instances, write, write_options
 from .output import emit, figure, table
 from .targets import Checked, cluster_option
-from .targets import read as read_file
 
 MADE_UP = (2000, 2.0, 1000, 100)
 """Requests, a second, of so many tokens of prompt and of answer, where no file names others."""

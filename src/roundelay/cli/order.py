@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ..files import read_file
 from ..formats.hostlist import hosts as expand
 from ..place import Job, Room, numbers, order
 from ..place.pairs import Ordered, order_by_pairs, read_pairs
@@ -17,7 +18,6 @@ from .output import emit, table
 from .placed import entry, exact_option, job_argument, told
 from .submitted import named, site_of, submit_options, submitted
 from .targets import cluster_option
-from .targets import read as read_file
 
 
 @click.command(

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import RoundelayError
+from ..files import read_file
 from ..simulate.disturb import Jitter
 from ..simulate.overlap import Parts, Share, Shares, StepClock, StepTiming
 from ..simulate.overlap.files import read
@@ -21,7 +22,6 @@ from .base import Command, say
 from .output import emit, table
 from .stragglers import read_straggler
 from .targets import Checked, cluster_option, only_one, ranks_option
-from .targets import read as read_file
 
 Floats = npt.NDArray[np.float64]
 

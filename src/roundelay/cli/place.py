@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ..files import read_file
 from ..place import Job, Room, place, read_room
 from ..topology import Cluster
 from .base import Command
@@ -15,7 +16,6 @@ from .output import emit
 from .placed import entry, exact_option, job_argument, told
 from .submitted import site_of, submit_options, submitted
 from .targets import cluster_option
-from .targets import read as read_file
 
 
 @click.command(

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from ..errors import RoundelayError
+from ..files import read_file
 from ..formats.hostlist import hosts as expand
 from ..i18n import translator
 from ..place import Placement
@@ -20,7 +21,6 @@ from ..place.slurm import files as slurm_files
 from ..place.submission import Submission
 from ..topology import Cluster
 from .base import language, say
-from .targets import read as read_file
 
 F = TypeVar("F", bound=Callable[..., Any])
 KINDS: Final = ("slurm", "jobset", "kai", "volcano", "core", "lws")

@@ -16,13 +16,14 @@ from ..algorithms import Algorithm, find
 from ..clusters import cluster, write
 from ..collectives import COLLECTIVES, UnknownName, collective
 from ..errors import RoundelayError
+from ..files import read_file
 from ..schedule import Schedule
 from ..sweep import Axis, Store, grid, over_processes, over_ray
 from ..topology import Cluster
 from .points import Point, answer
 from .progress import progress
 from .stragglers import Straggler
-from .targets import leave_out, load, read
+from .targets import leave_out, load
 
 Row = dict[str, Any]
 
@@ -101,7 +102,7 @@ class Asked:
         """The file of the target, if it is one."""
         file, ending, _ = self.target.rpartition(".py")
         path = Path(file + ending if ending else self.target)
-        return read(path) if path.suffix in (".py", ".json") else b""
+        return read_file(path) if path.suffix in (".py", ".json") else b""
 
 
 @dataclass(frozen=True)

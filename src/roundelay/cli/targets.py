@@ -23,7 +23,6 @@ from ..schedule import Schedule
 from ..units import parse_counts, parse_params, parse_size
 
 F = TypeVar("F", bound=Callable[..., Any])
-read = read_file
 
 
 class Checked(click.ParamType[Any]):
@@ -132,7 +131,7 @@ def load(target: str) -> list[Algorithm] | Schedule:
     if target.endswith(".json"):
         from ..formats.schedule import read_schedule
 
-        return read_schedule(read(Path(target)))
+        return read_schedule(read_file(Path(target)))
     if "/" in target and target.count("/") == 1 and not Path(target).exists():
         return [find(target)]
     if Path(target).exists():
@@ -159,7 +158,7 @@ def load_python(path: Path) -> list[Algorithm]:
         "__package__": "roundelay.algorithms.all_reduce",  # any: so that `from ...schedule` works
     }
     sys.path.insert(0, str(path.parent))
-    text = read(path)
+    text = read_file(path)
     with blame(path):
         exec(compile(text, str(path), "exec"), scope)
     found: list[Algorithm] = [v for v in scope.values() if isinstance(v, Algorithm)]

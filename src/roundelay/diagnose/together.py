@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 from ..errors import RoundelayError
 from ..formats.chakra import read_chakra
 from ..formats.fabric import Fabric
-from ..formats.flight import Dump, read_flight
+from ..formats.flight import read_flight
 from ..formats.iblink import read_iblinkinfo, read_ibnet_flat
 from ..formats.ibnet import read_ibnetdiscover
-from ..formats.inspector import Inspection, read_inspector_lines
-from ..formats.kineto import Trace, read_kineto
+from ..formats.inspector import read_inspector_lines
+from ..formats.kineto import read_kineto
 from ..formats.kueue import read_kueue
 from ..formats.machine import Machine
 from ..formats.msccl_xml import read_msccl
@@ -24,19 +24,20 @@ from ..formats.nccl_tests import read_nccl_tests
 from ..formats.nccl_topology import read_nccl_topology
 from ..formats.note import Note
 from ..formats.plain import text_of
-from ..formats.ras import Ras, read_ras
+from ..formats.ras import read_ras
 from ..formats.rocm_topo import read_rocm_topo
 from ..formats.slurm import read_topology_conf
 from ..formats.topo_matrix import read_topo_matrix
 from ..formats.topograph import read_topograph
 from ..formats.topology_yaml import read_topology_yaml
 from ..formats.watchdog import read_watchdog_lines
-from ..i18n import Translate, message
+from ..i18n import message
 from ..topology import Cluster
 from . import Machine as Named
 from . import check
 from .calls import call_findings, jobs_of
 from .case import machine_of
+from .diagnosis import Diagnosis
 from .expected import Predict
 from .fabrics import fabric_findings
 from .finding import Evidence, Finding, tell
@@ -53,69 +54,12 @@ from .recognise import kinds_of
 from .times import graph_time_findings, inspected_findings, time_findings
 from .watched import watched_findings
 
-AREAS: Final = ("hang", "machine", "speed", "time")
-"""Where a job hangs, how fast it would be matters less."""
-BROKEN: Final = frozenset(
-    {"card_failed", "linkless", "few_links", "no_route", "network_error", "no_shared_memory",
-     "memory_not_pinned", "process_lost", "ranks_missing"}
-)  # fmt: skip
-"""What must be mended before anything else is worth a look."""
-ASIDE: Final = frozenset({"incomplete", "unknown_kinds", "plan_refused", "ids_twice"})
-"""What is said of the files, more than of what they describe."""
 NOT_READ: Final = MappingProxyType(
     {
         "schedule": message("a schedule file, which verify, cost and show take"),
     }
 )
 """What is recognised, and what it is."""
-
-
-@dataclass
-class Diagnosis:
-    """What files hold and what is to be said of them.
-
-    Attributes:
-        files: each file's name and the kinds it was read as.
-        findings: in the order of what matters.
-        notes: what was odd, by file.
-        machines: that were described, by file.
-        hosts: names of hosts, to be replaced where asked for.
-    """
-
-    files: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    notes: list[tuple[str, Note]] = field(default_factory=list)
-    machines: list[tuple[str, Machine]] = field(default_factory=list)
-    hosts: set[str] = field(default_factory=set)
-    dumps: list[Dump] = field(default_factory=list)
-    traces: list[Trace] = field(default_factory=list)
-    reports: list[tuple[str, Ras]] = field(default_factory=list)
-    inspected: list[tuple[str, Inspection]] = field(default_factory=list)
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is off."""
-        return not any(finding.fault for finding in self.findings)
-
-    def sort(self) -> None:
-        """What is off first, then by area and weight; else the order stays."""
-        self.findings.sort(key=lambda f: (not f.fault, AREAS.index(f.area), _weight(f.kind)))
-
-    def as_json(self, translate: Translate) -> dict[str, Any]:
-        """The value of `--json`."""
-        return {
-            "ok": self.ok,
-            "files": [{"file": name, "kinds": list(kinds)} for name, kinds in self.files],
-            "findings": [finding.as_json(translate) for finding in self.findings],
-            "notes": [
-                {"file": file, "line": note.line, "text": note.what.tell(translate)}
-                for file, note in self.notes
-            ],
-        }
-
-
-def _weight(kind: str) -> int:
-    return 0 if kind in BROKEN else 2 if kind in ASIDE else 1
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import RoundelayError
+from ..extras import need
 from .charts import packed, script
 from .data import answer
 from .known import Known
@@ -58,15 +59,7 @@ def need_web() -> None:
     Raises:
         RoundelayError: with the extra that brings them.
     """
-    try:
-        import starlette
-        import uvicorn
-    except ImportError as error:
-        raise RoundelayError(
-            f"no package {error.name}, and the page is served with it; try: "
-            "pip install 'roundelay[web]'"
-        ) from None
-    del starlette, uvicorn
+    need("web", "the page is served with it", "starlette", "uvicorn")
 
 
 def make_app(hosts: Sequence[str] = HOSTS, known: Known | None = None) -> Starlette:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import RoundelayError
+from ...extras import need
 from .answers import Answer, usage
 from .asked import Chat, Refused, Text, choices, read, requests
 from .messages import Ask, Piece
@@ -44,15 +45,7 @@ def need_web() -> None:
     Raises:
         RoundelayError: with the extra that brings them.
     """
-    try:
-        import starlette
-        import uvicorn
-    except ImportError as error:
-        raise RoundelayError(
-            f"no package {error.name}, and requests are served with it; try: "
-            "pip install 'roundelay[llm]'"
-        ) from None
-    del starlette, uvicorn
+    need("llm", "requests are served with it", "starlette", "uvicorn")
 
 
 class Service:

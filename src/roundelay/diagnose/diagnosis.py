@@ -1,0 +1,77 @@
+"""What files hold, and what is to be said of them, in the order of what matters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ..formats.flight import Dump
+from ..formats.inspector import Inspection
+from ..formats.kineto import Trace
+from ..formats.machine import Machine
+from ..formats.note import Note
+from ..formats.ras import Ras
+from ..i18n import Translate
+from .finding import Finding
+
+AREAS: Final = ("hang", "machine", "speed", "time")
+"""Where a job hangs, how fast it would be matters less."""
+BROKEN: Final = frozenset(
+    {"card_failed", "linkless", "few_links", "no_route", "network_error", "no_shared_memory",
+     "memory_not_pinned", "process_lost", "ranks_missing"}
+)  # fmt: skip
+"""What must be mended before anything else is worth a look."""
+ASIDE: Final = frozenset({"incomplete", "unknown_kinds", "plan_refused", "ids_twice"})
+"""What is said of the files, more than of what they describe."""
+
+
+@dataclass
+class Diagnosis:
+    """What files hold and what is to be said of them.
+
+    Attributes:
+        files: each file's name and the kinds it was read as.
+        findings: in the order of what matters.
+        notes: what was odd, by file.
+        machines: that were described, by file.
+        hosts: names of hosts, to be replaced where asked for.
+        dumps: of flight recorders, which are judged together.
+        traces: of ranks, which are judged together.
+        reports: of RAS, by file.
+        inspected: what NCCL Inspector wrote, by file.
+    """
+
+    files: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[tuple[str, Note]] = field(default_factory=list)
+    machines: list[tuple[str, Machine]] = field(default_factory=list)
+    hosts: set[str] = field(default_factory=set)
+    dumps: list[Dump] = field(default_factory=list)
+    traces: list[Trace] = field(default_factory=list)
+    reports: list[tuple[str, Ras]] = field(default_factory=list)
+    inspected: list[tuple[str, Inspection]] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is off."""
+        return not any(finding.fault for finding in self.findings)
+
+    def sort(self) -> None:
+        """What is off first, then by area and weight; else the order stays."""
+        self.findings.sort(key=lambda f: (not f.fault, AREAS.index(f.area), _weight(f.kind)))
+
+    def as_json(self, translate: Translate) -> dict[str, Any]:
+        """The value of `--json`."""
+        return {
+            "ok": self.ok,
+            "files": [{"file": name, "kinds": list(kinds)} for name, kinds in self.files],
+            "findings": [finding.as_json(translate) for finding in self.findings],
+            "notes": [
+                {"file": file, "line": note.line, "text": note.what.tell(translate)}
+                for file, note in self.notes
+            ],
+        }
+
+
+def _weight(kind: str) -> int:
+    return 0 if kind in BROKEN else 2 if kind in ASIDE else 1
