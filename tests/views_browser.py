@@ -1,5 +1,6 @@
 """A browser, a server and pages of it, for tests of views."""
 
+import re
 import shutil
 import socket
 import threading
@@ -8,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 import uvicorn
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
 from roundelay.web.server import make_app
@@ -94,3 +96,22 @@ def until(page, expression):
     while not page.evaluate(expression):
         assert time.monotonic() < end, expression
         page.wait_for_timeout(20)
+
+
+def usable(seen, texts):
+    """Nothing that axe finds or that stands beside the page, and no text without its words.
+
+    Args:
+        seen: the page.
+        texts: what the names of its view's texts begin with.
+    """
+    found = Axe().run(seen)
+    assert found.violations_count == 0, found.generate_report()
+    assert seen.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    sensible(seen, texts)
+
+
+def sensible(seen, texts):
+    """No figure that is none, and no text without its words."""
+    shown = seen.locator("main").inner_text()
+    assert not re.search(rf"\b(?:{texts})[A-Z_]|undefined|NaN", shown), shown
