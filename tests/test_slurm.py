@@ -99,7 +99,7 @@ def test_topologies_in_yaml():
     racks = site(data, name="topology.yaml:racks")
     assert racks.source == "block"
     assert (racks.cluster.fabric.nodes_per_leaf, racks.cluster.fabric.nodes_per_pod) == (2, 4)
-    with pytest.raises(RoundelayError, match=r"no topology 'x'; expected one of flat, main"):
+    with pytest.raises(RoundelayError, match=r"no topology 'x'; the file has flat, main"):
         site(data, name="topology.yaml:x")
     with pytest.raises(RoundelayError, match="topology flat is flat; expected one of tree"):
         site(data, name="topology.yaml:flat")

@@ -42,7 +42,7 @@ from .formats.slurm import read_topology_conf
 from .formats.slurm_write import tree_of, write_topology_conf, write_topology_yaml
 from .formats.timeline import HEAD, read_timeline, write_timeline
 from .formats.topograph import read_topograph
-from .formats.topology_yaml import read_topology_yaml
+from .formats.topology_yaml import read_topology_yaml, topology_named
 from .schedule import Schedule
 from .verify import verify
 
@@ -54,7 +54,7 @@ class Options:
     Attributes:
         protocol: of MSCCL.
         instances: thread blocks of MSCCL++ that share each step.
-        name: of the one of several topologies to take; the first, if empty.
+        name: of the one of several topologies to take; if empty, the default or the first.
     """
 
     protocol: str = PROTOCOLS[0]
@@ -81,12 +81,7 @@ class Converted:
 
 
 def _topology(data: bytes, name: str) -> Fabric:
-    found = read_topology_yaml(data)
-    named = [fabric for fabric in found if name in ("", fabric.name)]
-    if not named:
-        known = ", ".join(fabric.name for fabric in found)
-        raise RoundelayError(f"no topology {name!r}; the file has {known}")
-    return named[0]
+    return topology_named(read_topology_yaml(data), name)
 
 
 MOVES: Final = 10**7

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, Final
 
@@ -29,6 +29,21 @@ def read_topology_yaml(data: bytes) -> tuple[Fabric, ...]:
         raise RoundelayError("no topology; expected a topology.yaml of Slurm: a list with entries "
                              "such as {topology: name, tree: {switches: [...]}}")  # fmt: skip
     return tuple(_one(yaml, entry) for entry in found)
+
+
+def topology_named(fabrics: Sequence[Fabric], name: str) -> Fabric:
+    """The topology of a name; without one the cluster's default, else the first.
+
+    Raises:
+        RoundelayError: there is none of this name.
+    """
+    if not name:
+        return next((fabric for fabric in fabrics if fabric.default), fabrics[0])
+    for fabric in fabrics:
+        if fabric.name == name:
+            return fabric
+    known = ", ".join(fabric.name for fabric in fabrics)
+    raise RoundelayError(f"no topology {name!r}; the file has {known}")
 
 
 def _one(yaml: Yaml, entry: Mapping[str, Any]) -> Fabric:

@@ -13,7 +13,7 @@ from ...formats.note import Note
 from ...formats.plain import text_of
 from ...formats.scontrol import SlurmNode, read_nodes
 from ...formats.slurm import read_topology_conf
-from ...formats.topology_yaml import read_topology_yaml
+from ...formats.topology_yaml import read_topology_yaml, topology_named
 from ...i18n import Message, message
 from ...topology import Cluster
 from ..site import Host, Site, oldest, settle
@@ -53,20 +53,16 @@ def slurm_site(data: bytes, machine: Cluster, yaml: bool = False, wanted: str = 
 
 
 def _chosen(fabrics: Sequence[Fabric], wanted: str) -> Fabric:
-    """The topology of a name; without one the cluster's default, else the first."""
-    names = [fabric.name for fabric in fabrics]
-    if wanted and wanted not in names:
-        raise RoundelayError(f"no topology {wanted!r}; expected one of {', '.join(names)}")
-    default = next((fabric for fabric in fabrics if fabric.default), fabrics[0])
-    chosen = fabrics[names.index(wanted)] if wanted else default
+    """The topology to place by, with a note of those that are not."""
+    chosen = topology_named(fabrics, wanted)
     if chosen.kind not in JOINED:
         raise RoundelayError(
             f"topology {chosen.name} is {chosen.kind}; expected one of {', '.join(JOINED)}: "
             "nothing else says how nodes are joined"
         )
-    if len(names) == 1:
+    if len(fabrics) == 1:
         return chosen
-    others = ", ".join(name for name in names if name != chosen.name)
+    others = ", ".join(fabric.name for fabric in fabrics if fabric is not chosen)
     what = message("topology {name} is taken; left out: {others}", name=chosen.name, others=others)
     return replace(chosen, notes=(*chosen.notes, Note(0, what)))
 
