@@ -10,20 +10,23 @@ from roundelay.workloads.train.stamps import Exchanged, Noted
 PIECE, MOVES, REST = 1000, 400, 500
 
 
-def noted(rank, times, arrived):
+def noted(rank, times, arrived, alone=1.0):
     """A step of two pieces and what is left, each followed by an exchange, in ns.
 
     Args:
         rank: its number.
         times: slower it computes.
         arrived: when the last rank has issued each exchange.
+        alone: part of the time in which it had a core.
     """
     issued = [PIECE * times, 2 * PIECE * times]
     ends = [moment + MOVES for moment in arrived]
     exchanges = [Exchanged("all_reduce", 4096, *both) for both in zip(issued, ends, strict=True)]
+    computed = round((2 * PIECE + REST) * times * alone)
     return Noted(
         rank=rank, round=0, step=1, ranks=2, loss=1.0, span=(0, ends[-1] + REST * times),
-        forward=0, update=0, blocked=[(issued[-1], ends[-1])], exchanges=exchanges,
+        forward=0, update=0, computed=computed,
+        blocked=[(issued[-1], ends[-1])], exchanges=exchanges,
     )  # fmt: skip
 
 
@@ -48,3 +51,11 @@ def test_of_the_slow_rank_only_what_it_is_told_counts():
     disturbed = [[noted(0, 1, arrived), noted(1, 4, arrived)]]
     timing, _ = predict(disturbed, [Slow(1, 2)])
     assert timing.time == pytest.approx((2 * PIECE * 2 + MOVES + REST * 2) * 1e-9)
+
+
+def test_the_time_that_others_take_of_a_core_is_not_slowed():
+    arrived = [PIECE, 2 * PIECE]
+    shared = [[noted(0, 1, arrived, alone=0.5), noted(1, 1, arrived, alone=0.5)]]
+    timing, even = predict(shared, [Slow(1, 2)])
+    assert timing.time == pytest.approx((2 * PIECE + MOVES + REST) * 1e-9)
+    assert even == pytest.approx((PIECE + MOVES + REST / 2) * 1e-9)

@@ -23,7 +23,8 @@ def noted(rank, span, blocked, *exchanges, step=1):
     """Moments in us."""
     return Noted(
         rank=rank, round=0, step=step, ranks=2, loss=1.0, span=tuple(US * t for t in span),
-        forward=0, update=0, blocked=[(US * a, US * b) for a, b in blocked],
+        forward=0, update=0, computed=US * (span[1] - span[0] - sum(b - a for a, b in blocked)),
+        blocked=[(US * a, US * b) for a, b in blocked],
         exchanges=[Exchanged("all_reduce", 8, US * a, US * b) for a, b in exchanges],
     )  # fmt: skip
 

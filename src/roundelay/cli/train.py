@@ -195,6 +195,12 @@ def _slow(found: dict[str, Any]) -> str:
         time=_time(found["step_us"]), clock=_time(clock["step_us"]),
         even=_time(clock["even_step_us"]), cost=_time(clock["step_us"] - clock["even_step_us"]),
     )  # fmt: skip
+    if found["times_of_ranks"] > clock["cores"]:
+        told += " " + say(
+            "The clock gives each rank a core; here {ranks} share {cores}, and a slow rank, which "
+            "sleeps for what it is slower, leaves its core to the others.",
+            ranks=_ranks(found["times_of_ranks"]), cores=clock["cores"],
+        )  # fmt: skip
     return f"{told}\n\n{table(head, rows, right='bcde')}"
 
 

@@ -20,11 +20,14 @@ class Pace:
     What it computes counts by the processor's time: what other processes take from it is not
     slowed as well. Short sleeps last longer than they were asked to, so little is owed until it
     is more.
+
+    Attributes:
+        computed: seconds of the processor's time so far.
     """
 
     def __init__(self, settings: Settings, rank: int) -> None:
         self._more = next((s.times for s in settings.slow if s.rank == rank), 1.0) - 1
-        self._owed = 0.0
+        self._owed = self.computed = 0.0
         self._last = time.thread_time()
 
     def begin(self) -> None:
@@ -34,6 +37,7 @@ class Pace:
     def catch_up(self) -> None:
         """It has computed."""
         now = time.thread_time()
+        self.computed += now - self._last
         self._owed += (now - self._last) * self._more
         self._last = now
         if self._owed > LEAST:

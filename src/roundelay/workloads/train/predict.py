@@ -1,7 +1,8 @@
 """What the clock says of the steps that were measured, had all ranks but the slow ones been alike.
 
 What a rank computes between two exchanges, and how long data move when all have come, are the
-measured means. Who then waits for whom, and what is hidden, the clock finds.
+measured means. Who then waits for whom, and what is hidden, the clock finds. It gives each rank a
+core of its own, so of what a rank computes only the processor's time counts.
 """
 
 from __future__ import annotations
@@ -38,8 +39,10 @@ def predict(steps: Sequence[Sequence[Noted]], slow: Sequence[Slow]) -> tuple[Ste
 def _tasks(steps: Sequence[Sequence[Noted]], moved: Sequence[Sequence[Sequence[int]]]
            ) -> tuple[list[Task], Mapping[Exchange, Price]]:  # fmt: skip
     """What a rank does, and what exchanges take."""
-    pieces = [_pieces(note) for notes in steps for note in notes]
-    works = [fmean(column) * NS for column in zip(*pieces, strict=True)]
+    usual = [note for notes in steps for note in notes]
+    pieces = [fmean(column) for column in zip(*map(_pieces, usual), strict=True)]
+    alone = min(1.0, fmean(note.computed for note in usual) / sum(pieces))
+    works = [piece * alone * NS for piece in pieces]
     times = [fmean(t for step in moved for t in step[e]) * NS for e in range(len(moved[0]))]
     tasks: list[Task] = []
     prices: dict[Exchange, Price] = {}

@@ -38,6 +38,8 @@ class Noted(msgspec.Struct, tag="step", kw_only=True):
         loss: of all sequences of the step.
         span: of the whole step.
         forward, update: when these ended, and began.
+        computed: ns of the processor's time that computing took; what others have taken of the
+            processor meanwhile is not in it.
         blocked: when it could do nothing but wait for exchanges.
         exchanges: in the order in which they were issued.
     """
@@ -50,6 +52,7 @@ class Noted(msgspec.Struct, tag="step", kw_only=True):
     span: Span
     forward: int
     update: int
+    computed: int
     blocked: Sequence[Span]
     exchanges: Sequence[Exchanged]
 

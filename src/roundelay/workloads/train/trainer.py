@@ -74,7 +74,7 @@ class Trainer:
             ExchangeError: another rank has gone; over Gloo, a RuntimeError.
         """
         begin, number, exchanges = monotonic_ns(), self.done + 1, Exchanges()
-        self._deaths.step = number
+        self._deaths.step, computed = number, self._pace.computed
         self._pace.begin()
         loss = self._forward(number)
         self._pace.catch_up()
@@ -91,6 +91,7 @@ class Trainer:
         return Noted(
             rank=self._name, round=self.round, step=number, ranks=self._ranks, loss=float(whole),
             span=(begin, monotonic_ns()), forward=forward, update=update,
+            computed=round((self._pace.computed - computed) * 1e9),
             blocked=exchanges.blocked, exchanges=exchanges.done,
         )  # fmt: skip
 
