@@ -99,6 +99,8 @@ def _turns(ranks: int, words: list[str]) -> str:
 def slow() -> list[str]:
     """What a slow rank costs, beside the clock."""
     lines = ["## A slow rank, beside the clock", "",
+             "The clock gives each rank a core of its own; where ranks share cores, a slow one, "
+             "which sleeps for what it is slower, leaves its core to the others.", "",
              "| ranks | slow | a step | the clock | without it, by the clock |",
              "|---|---|---|---|---|"]  # fmt: skip
     for ranks, rank in ((2, 1), (4, 2)):
