@@ -29,7 +29,7 @@ def files(job: Submission, kind: str) -> dict[str, str]:
         kind: "jobset", "kai", "volcano", "core" or "lws".
 
     Raises:
-        RoundelayError: hosts without labels, or ranks that pods can't have.
+        RoundelayError: hosts without labels, parts of cards, or ranks that pods can't have.
     """
     if job.site.source != "kubernetes":
         raise RoundelayError("manifests need the labels of nodes; expected --topology with the "
@@ -37,4 +37,8 @@ def files(job: Submission, kind: str) -> dict[str, str]:
     if job.queue and not _NAME.fullmatch(job.queue):
         raise RoundelayError(f"queue {job.queue}; expected small letters, digits and -, such as "
                              "team-a: Kubernetes takes no others in names")  # fmt: skip
+    if job.site.room.sliced.ravel()[job.placed.cards].any():
+        raise RoundelayError(f"{job.name} has parts of cards (MIG, time slices), whose resources "
+                             "have other names, and no manifest says which parts of which cards "
+                             "it gets; expected whole cards: leave out --sliced")  # fmt: skip
     return _KINDS[kind](job)
