@@ -14,6 +14,7 @@ from math import ceil
 from typing import Any, Final
 
 from ...errors import RoundelayError
+from .pods import SHARED, SHARED_AT
 from .yaml import Why, documents, plain
 
 PORT: Final = 8000
@@ -144,6 +145,7 @@ def _pod(found: Instances, *, door: bool) -> dict[str, Any]:
         "image": found.image,
         "command": [word.replace("$", "$$") for word in words],  # kept by Kubernetes
         "resources": {"requests" if found.resource == "cpu" else "limits": cards},
+        "volumeMounts": [SHARED_AT],
     }
     if door:
         container["ports"] = [{"name": "http", "containerPort": PORT}]
@@ -152,7 +154,8 @@ def _pod(found: Instances, *, door: bool) -> dict[str, Any]:
             f"No requests before the model is there; about {ceil(found.start)} s were reckoned.",
         )
     grace = Why(90, "An instance that goes finishes what it has: `roundelay llm` takes 60 s.")
-    return {"spec": {"terminationGracePeriodSeconds": grace, "containers": [container]}}
+    return {"spec": {"terminationGracePeriodSeconds": grace, "containers": [container],
+                     "volumes": [SHARED]}}  # fmt: skip
 
 
 def _door(found: Instances) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any, Final
 
 from ...errors import RoundelayError
@@ -16,6 +17,13 @@ from .yaml import Why
 
 PORT: Final = 29400
 """At which the ranks meet, on the pod of rank 0."""
+
+SHARED: Final[Mapping[str, Any]] = MappingProxyType({"name": "shm", "emptyDir": Why(
+    {"medium": "Memory"}, "/dev/shm, over which ranks of a host exchange: containers have 64 MiB "
+    "of it by themselves.")})  # fmt: skip
+"""A volume of a pod."""
+SHARED_AT: Final[Mapping[str, Any]] = MappingProxyType({"name": "shm", "mountPath": "/dev/shm"})
+"""Where a container has it."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +110,7 @@ def requests(job: Submission, each: int) -> dict[str, str]:
 def running(job: Submission, found: Shape, rank: str, first: str) -> dict[str, Any]:
     """What of a pod's specification starts its ranks; see `_container`."""
     spec: dict[str, Any] = {"containers": [_container(job, found, rank, first)]}
-    spec["volumes"] = [{"name": "shm", "emptyDir": Why({"medium": "Memory"}, (
-        "/dev/shm, over which ranks of a host exchange: containers have 64 MiB of it by "
-        "themselves."))}]  # fmt: skip
+    spec["volumes"] = [SHARED]
     if job.site.taints:
         spec["tolerations"] = Why(
             [{"key": key, "operator": "Exists"} for key in job.site.taints],
@@ -135,7 +141,7 @@ def _container(job: Submission, found: Shape, rank: str, first: str) -> dict[str
         "command": Why(["bash", "-c", script], "A static rendezvous: ranks follow the number of "
                        "the pod. torchrun's c10d would number them anew, and lose the order."),
         "resources": resources,
-        "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
+        "volumeMounts": [SHARED_AT],
     }  # fmt: skip
 
 
