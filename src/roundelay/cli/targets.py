@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from ..algorithms import Algorithm, algorithms, find
 from ..clusters import HERE, cluster, names
@@ -101,6 +102,25 @@ def only_one(ranks: Sequence[int] | None) -> int:
     if len(ranks) != 1:
         raise click.UsageError(f"-n names {len(ranks)} numbers of ranks; expected one here")
     return ranks[0]
+
+
+def no_use(names: Sequence[str], where: str, instead: str = "") -> None:
+    """Refuse options that would change nothing.
+
+    Args:
+        names: parameters of the command's function.
+        where: they change nothing, such as "without --for".
+        instead: what else may have been meant, such as "add --for".
+
+    Raises:
+        UsageError: one of them was given.
+    """
+    context = click.get_current_context()
+    given = [p.opts[-1] for p in context.command.params if p.name in names
+             and context.get_parameter_source(p.name) is ParameterSource.COMMANDLINE]  # fmt: skip
+    if given:
+        what = f"{instead}, or leave it out" if instead else "leave it out"
+        raise click.UsageError(f"{given[0]} changes nothing {where}; {what}")
 
 
 def leave_out(*given: Any) -> None:
