@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
 from ..algorithms import Algorithm, algorithms, find
 from ..clusters import HERE, cluster, names
@@ -104,6 +103,23 @@ def only_one(ranks: Sequence[int] | None) -> int:
     return ranks[0]
 
 
+def given(*names: str) -> list[str]:
+    """Those of the parameters that were given, as they are written."""
+    context, default = click.get_current_context(), click.core.ParameterSource.DEFAULT
+    return [
+        p.opts[0] if isinstance(p, click.Option) else p.opts[0].upper()
+        for p in context.command.params
+        if p.name in names and context.get_parameter_source(p.name) is not default
+    ]
+
+
+def leave_out(*given: Any) -> None:
+    """Refuse what a schedule file already says."""
+    if any(given):
+        raise click.UsageError("a schedule file has its ranks, root and parameters in it; "
+                               "leave out -n, -p and --root")  # fmt: skip
+
+
 def no_use(names: Sequence[str], where: str, instead: str = "") -> None:
     """Refuse options that would change nothing.
 
@@ -115,19 +131,9 @@ def no_use(names: Sequence[str], where: str, instead: str = "") -> None:
     Raises:
         UsageError: one of them was given.
     """
-    context = click.get_current_context()
-    given = [p.opts[-1] for p in context.command.params if p.name in names
-             and context.get_parameter_source(p.name) is ParameterSource.COMMANDLINE]  # fmt: skip
-    if given:
+    if idle := given(*names):
         what = f"{instead}, or leave it out" if instead else "leave it out"
-        raise click.UsageError(f"{given[0]} changes nothing {where}; {what}")
-
-
-def leave_out(*given: Any) -> None:
-    """Refuse what a schedule file already says."""
-    if any(given):
-        raise click.UsageError("a schedule file has its ranks, root and parameters in it; "
-                               "leave out -n, -p and --root")  # fmt: skip
+        raise click.UsageError(f"{idle[0]} changes nothing {where}; {what}")
 
 
 def load(target: str) -> list[Algorithm] | Schedule:
