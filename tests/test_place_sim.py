@@ -446,6 +446,7 @@ def test_policies_for_people(capsys, lang, said):
      (("--trace", str(TRACE), "--scale", "40"), "cards, and dgx-h100 has 128"),
      (("--trace", "/nowhere.csv"), "/nowhere.csv"),
      (("--trace", str(TRACE), "--jobs", "4"), "--jobs changes nothing with --trace"),
+     (("--failures", "none", "--save", "9s"), "--save changes nothing where nothing fails"),
      (("--what", "wait"), "--what changes nothing without --plot; add --plot FILE.svg"),
      (("--plot", "x.gif"), "x.gif ends in .gif")],
 )  # fmt: skip

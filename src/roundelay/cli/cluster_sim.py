@@ -38,6 +38,7 @@ from .progress import progress
 from .targets import Checked, cluster_option, no_use
 
 TIME: Final = Checked("TIME", parse_time)
+NO_FAILURES: Final = read_rates("none")
 
 
 def _policies(text: str) -> tuple[str, ...]:
@@ -121,6 +122,8 @@ def command(
         no_use(("what",), "without --plot", "add --plot FILE.svg")
     draw = plotter(picture) if picture else None
     jobs = _jobs(where, seed, **given)
+    if rates == NO_FAILURES and interval is None and len({job.priority for job in jobs}) == 1:
+        no_use(("save", "restart"), "where nothing fails, and no job has a higher priority")
     saves = saving(where, jobs, save, restart, rates, interval)
     settings = Settings(policies[0], saves, rates, exchange, not no_backfill, seed)
     with progress(len(policies), 0) as step:
