@@ -103,6 +103,16 @@ def only_one(ranks: Sequence[int] | None) -> int:
     return ranks[0]
 
 
+def given(*names: str) -> list[str]:
+    """Those of the parameters that were given, as they are written."""
+    context, default = click.get_current_context(), click.core.ParameterSource.DEFAULT
+    return [
+        p.opts[0] if isinstance(p, click.Option) else p.opts[0].upper()
+        for p in context.command.params
+        if p.name in names and context.get_parameter_source(p.name) is not default
+    ]
+
+
 def leave_out(*given: Any) -> None:
     """Refuse what a schedule file already says."""
     if any(given):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from .base import Command, say
 from .generate import run_one
 from .output import emit, printable, table
 from .serving import found_options, model_options, where_time_went
-from .targets import cluster_option
+from .targets import cluster_option, given
 
 NAMES = {
     "request": "the request arrives: text becomes tokens",
@@ -26,6 +27,9 @@ NAMES = {
     "token": "a token is drawn and comes out",
 }
 """The steps, and what they are called."""
+HERE = ("prompt", "max_tokens", "model", "backend", "context", "threads")
+CLOCKED = ("layers", "hidden", "inner", "memory_rate")
+"""Parameters of a request here, and of a large model on the clock."""
 
 
 @click.command(
@@ -60,6 +64,7 @@ def command(
     **model: Any,
 ) -> None:
     """Walk."""
+    _alone(HERE if where else CLOCKED, bool(where))
     if where is not None:
         found = _clocked(where, model["tp"], layers, hidden, inner, memory_rate)
         told = _clock_table
@@ -72,6 +77,14 @@ def command(
     if save:
         save.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
     emit(found, as_json, lambda: told(found))
+
+
+def _alone(others: Sequence[str], clocked: bool) -> None:
+    """Refuse what is for the other kind of walk."""
+    if names := given(*others):
+        why = "a request that runs here; leave it out with --cluster" if clocked else \
+            "a model on a cluster; add such as --cluster dgx-h100"  # fmt: skip
+        raise click.UsageError(f"{', '.join(names)}: for {why}")
 
 
 def _table(found: dict[str, Any]) -> str:
