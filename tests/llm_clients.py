@@ -131,6 +131,7 @@ class Clients:
 
     def _hostile(self, dice, begun):
         """A body that is no request: a refusal with a reason, never a defect."""
+        time.sleep(dice.random() / 10)
         body = dice.choice(HOSTILE)
         path = dice.choice((PATH, "/v1/chat/completions"))
         status, _, told = ask(self._port, path, body)
@@ -140,6 +141,7 @@ class Clients:
 
     def _half(self, dice, begun):
         """Bytes that are no HTTP, or a request that is never whole."""
+        time.sleep(dice.random() / 10)
         with socket.create_connection(("127.0.0.1", self._port), timeout=10) as line:
             if dice.random() < 0.5:
                 line.sendall(HEAD + b"Content-Length: 9\r\n\r\n{")

@@ -65,7 +65,7 @@ def looked(pid):
 def test_clients_of_all_kinds_for_a_while(tmp_path, request):
     """Fifteen seconds, in a soak five minutes: nothing lost, mixed, left or grown."""
     long = request.config.getoption("--soak")
-    ranks, seconds, every = ("2", 300, 20) if long else ("1", 15, 5)
+    ranks, seconds, every = ("2", 300, 40) if long else ("1", 15, 5)
     shared = set(os.listdir("/dev/shm"))
     with served(tmp_path, "--tp", ranks, "--replicas", "2", "--batch", "8",
                 "--queue", "8") as (process, port):  # fmt: skip
@@ -78,7 +78,7 @@ def test_clients_of_all_kinds_for_a_while(tmp_path, request):
         assert clients.wrong == []
         done, turned = (sum(n for kind, n in clients.met.items() if kind.endswith(end))
                         for end in ("done", "turned"))  # fmt: skip
-        assert done > (seconds if long else 0)
+        assert done > (seconds / 4 if long else 0)
         assert turned <= 0.02 * done + 1
         assert clients.met["killed"]
         assert {kind.split()[0] for kind in clients.met} == KINDS
