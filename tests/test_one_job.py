@@ -24,12 +24,11 @@ def log(host, rank, *, ranks=4, done=True, job="0xaa", more=""):
 def test_who_has_not_come_is_told_from_all_files():
     found, whole = look(a=log("box", 0, done=False), b=log("box", 1, done=False),
                         c=log("box", 3, done=False))  # fmt: skip
-    stuck = found["stuck_in_start"]
-    assert stuck.figures["missing"] == "2"
-    assert stuck.figures["waiting"] == "0, 1, 3"
-    assert {e.file for e in stuck.evidence} == {"a.log", "b.log", "c.log"}
-    assert [e.line for e in stuck.evidence] == [1, 1, 1]
-    assert found["missing_log"].figures["missing"] == "2"
+    missing = found["missing_log"]
+    assert missing.fault
+    assert missing.figures["missing"] == "2"
+    assert missing.figures["waiting"] == "0, 1, 3"
+    assert [(e.file, e.line) for e in missing.evidence] == [("a.log", 1), ("b.log", 1)]
     assert [f.kind for f in whole.findings].count("built") == 1
 
 

@@ -75,11 +75,11 @@ def test_figures_that_are_no_numbers_are_noted():
 
 def test_facts():
     facts = {"op": "all_reduce", "gpu": "H100", "gpus": 8, "busbw_GBps": 99999, "nic_GBps": 400}
-    found, _ = look(json.dumps(facts))
+    found, whole = look(json.dumps(facts))
     assert set(found) == {"impossible"}
-    _, whole = look(json.dumps(facts))
     told = " ".join(str(f.reason) for f in whole.findings)
     assert "busbw, found 99999 GB/s, at most 900 GB/s" in told
+    assert "nic, found 400 GB/s, at most 200 GB/s" in told
 
 
 def test_a_machine():

@@ -30,16 +30,18 @@ def _missing(job: Job) -> Finding | None:
         return None
     first = [line for log in job.logs for t in log.ranks()
              if (line := t.complete or t.started or t.first_tree)][:2]  # fmt: skip
+    waiting = [str(t.rank) for log in job.logs for t in log.ranks() if t.started and not t.complete]
     figures: Figures = {"missing": names(missing), "seen": len(seen), "ranks": size or 0,
-                        "files": len(job.files)}  # fmt: skip
+                        "files": len(job.files), "waiting": names(waiting) or "-"}  # fmt: skip
+    reason = ["Of rank {missing} nothing is in these {files:file|files} ({seen} of "
+              "{ranks:rank|ranks} are)."]  # fmt: skip
+    if waiting:
+        reason.append("Start-up is not through on rank {waiting}, which may wait for them.")
     return tell(
-        "missing_log", job.name, figures,
-        ["Of rank {missing} nothing is in these {files:file|files} ({seen} of {ranks:rank|ranks} "
-         "are)."],
+        "missing_log", job.name, figures, reason,
         "Where the job hangs, read the logs of these ranks first; a rank that has none has died "
         "before its first call, or writes elsewhere (NCCL_DEBUG_FILE).",
-        cited(job.name, *first),
-        confidence=0.9, area="hang",
+        cited(job.name, *first), fault=bool(waiting), confidence=0.9, area="hang",
     )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ class Odd(NamedTuple):
     at: Evidence
 
 
-_SAID: Final = {
+_SAID: Final[Mapping[Why, str]] = {
     "high": "This cannot be: {what}, found {found_GBps} GB/s, at most {most_GBps} GB/s one way "
             "(figures like it: {count}).",
     "time": "This cannot be: a time, found {found_us} us, at least more than 0 "
@@ -71,24 +71,27 @@ _SAID: Final = {
 
 
 def odd_findings(subject: str, odd: Sequence[Odd], area: Area = "speed") -> list[Finding]:
-    """One finding for each way in which figures of a file cannot be."""
-    found = []
-    for why, text in _SAID.items():
-        some = [one for one in odd if one.why == why]
-        if not some:
-            continue
-        worst = max(some, key=lambda one: abs(one.found - one.most))
-        unit = "us" if why == "time" else "GBps"
-        figures: Figures = {"what": worst.what, f"found_{unit}": _whole(worst.found),
-                            f"most_{unit}": _whole(worst.most), "count": len(some)}  # fmt: skip
-        found.append(tell(
-            "impossible", subject, figures,
-            [text, "Nothing is concluded from such figures."],
-            "See where the figure comes from: a unit (Gb/s for GB/s, ms for us), a column that "
-            "slipped, a number that was typed. Then give the output as it was printed.",
-            tuple(one.at for one in some[:LISTED]), fault=True, confidence=0.95, area=area,
-        ))  # fmt: skip
-    return found
+    """One finding for each way in which figures of a file cannot be, and each bound."""
+    by: dict[tuple[Why, float], list[Odd]] = {}
+    for one in odd:
+        by.setdefault((one.why, one.most if one.why == "high" else 0.0), []).append(one)
+    ordered = sorted(by.items(), key=lambda item: list(_SAID).index(item[0][0]))
+    return [_impossible(subject, some, area) for _, some in ordered]
+
+
+def _impossible(subject: str, some: Sequence[Odd], area: Area) -> Finding:
+    """The worst of figures of one kind, and how many there are."""
+    worst = max(some, key=lambda one: abs(one.found - one.most))
+    unit = "us" if worst.why == "time" else "GBps"
+    figures: Figures = {"what": worst.what, f"found_{unit}": _whole(worst.found),
+                        f"most_{unit}": _whole(worst.most), "count": len(some)}  # fmt: skip
+    return tell(
+        "impossible", subject, figures,
+        [_SAID[worst.why], "Nothing is concluded from such figures."],
+        "See where the figure comes from: a unit (Gb/s for GB/s, ms for us), a column that "
+        "slipped, a number that was typed. Then give the output as it was printed.",
+        tuple(one.at for one in some[:LISTED]), fault=True, confidence=0.95, area=area,
+    )  # fmt: skip
 
 
 def _whole(figure: float) -> float | int:

@@ -54,7 +54,7 @@ def timeline_findings(file: str, timeline: Timeline) -> list[Finding]:
     """What ran when: how long, how much of it was waiting, and who waited least."""
     backwards = (timeline.ready < timeline.begin) | (timeline.end < timeline.ready)
     odd = [Odd("time", "time", float(timeline.end[i] - timeline.begin[i]) / 1e3, 0.0,
-               Evidence(file, 0, f"event {i}: {timeline.text(i)}"[:300]))
+               Evidence(file, 0, f"event {i}, from {timeline.begin[i]} to {timeline.end[i]} ns"))
            for i in np.flatnonzero(backwards)[:1000].tolist()]  # fmt: skip
     timeline = timeline.take(~backwards)
     begin, end = timeline.span
