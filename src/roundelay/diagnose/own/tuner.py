@@ -117,12 +117,12 @@ def _illegal(file: str, wrong: Sequence[tuple[int, str, str]]) -> Finding | None
 
 def _gaps(file: str, taken: _Taken) -> Finding | None:
     """Calls that no row fits."""
-    free = [(kind, part) for kind, parts in taken.items() for part in parts if part.at is None]
-    if not free:
+    listed = [f"{_calls(*kind)}: {_sizes(part.low, part.high)}" for kind, parts in taken.items()
+              if not _usual(taken, kind) for part in parts if part.at is None]  # fmt: skip
+    if not listed:
         return None
-    listed = [f"{_calls(*kind)}: {_sizes(part.low, part.high)}" for kind, part in free]
     return tell(
-        "one_channel", file, {"count": len(free), "listed": names(listed, LISTED)},
+        "one_channel", file, {"count": len(listed), "listed": _joined(listed)},
         ["No row fits these calls (sizes in bytes, * is any): {listed}.",
          "The plugin runs them on one channel, which is many times slower than NCCL's own choice."],
         "End the table with a row for all calls of each collective, such as "
@@ -154,8 +154,7 @@ def _chosen(file: str, rows: Sequence[_At], taken: _Taken, texts: dict[int, str]
         return None
     listed = [f"{_calls(*kind)}: {', '.join(_choices(parts))}" for kind, parts in taken.items()
               if any(part.at for part in parts) and not _usual(taken, kind)]  # fmt: skip
-    more = ["..."] if len(listed) > MANY else []
-    figures: Figures = {"rows": len(rows), "choices": "; ".join([*listed[:MANY], *more])}
+    figures: Figures = {"rows": len(rows), "choices": _joined(listed)}
     return tell(
         "tuner", file, figures,
         ["A table of NCCL's tuner plugin with {rows:legal row|legal rows}.",
@@ -165,6 +164,10 @@ def _chosen(file: str, rows: Sequence[_At], taken: _Taken, texts: dict[int, str]
         _cited(file, ((at.line, texts[at.line]) for at in rows[:2])), confidence=0.95,
         area="machine",
     )  # fmt: skip
+
+
+def _joined(listed: Sequence[str]) -> str:
+    return "; ".join([*listed[:MANY], *(["..."] if len(listed) > MANY else [])])
 
 
 def _usual(taken: _Taken, kind: tuple[str, int, int]) -> bool:
