@@ -437,7 +437,7 @@ if DATA := os.environ.get("ROUNDELAY_DATA"):
 @pytest.mark.parametrize(
     ("name", "words"),
     [("topology.xml", "GPU0  sm90  0000:11:00.0  NVLink x18 -> NVSwitch  PIX -> NIC0"),
-     ("topo_m.txt", "NIC1  bnxt_re1"), ("showtopo.txt", "GPU1  xGMI x1 -> 1 others")],
+     ("topo_m.txt", "NIC1  bnxt_re1"), ("showtopo.txt", "GPU1  xGMI x1 -> 1 other")],
 )  # fmt: skip
 def test_a_machine_is_drawn(capsys, name, words):
     assert cli.run(["topology", str(FILES / name), "--lang", "en"]) == 0
