@@ -157,7 +157,7 @@ def test_a_text_is_gone_through_once():
 
     def lines():
         asked.append(None)
-        return iter((FILES / "nccl.log").read_bytes().splitlines(keepends=True) + [TABLE])
+        return iter([*(FILES / "nccl.log").read_bytes().splitlines(keepends=True), TABLE])
 
     assert read_text(lines).measured
     assert len(asked) == 1
