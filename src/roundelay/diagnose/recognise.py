@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..formats.watchdog import WORDS
+from ..formats.watchdog import SPEAKS
 from . import is_json_of_tests
 from .given import HEAD, Given
 
@@ -58,7 +58,8 @@ _LOG: Final = re.compile(rb'\A\s*\{\s*"cluster":\s*"[^"]{0,400}",\s*"nodes":\s*\
 _XML: Final = re.compile(rb"<(system|cpu|pci|gpu|nic|graphs|graph|algo)\b")
 _CHAKRA: Final = re.compile(rb"[\x80-\xff]*[\x03-\x7f]\x0a[\x03-\x08\x0b\x0c\x0e-\x1f]\d+\.\d+\.\d")
 """A length, and a message that begins with a version."""
-_LATER: Final = (b"CCL INFO", b"CCL WARN", b"CCL TRACE", *WORDS)
+_LATER: Final = re.compile(rb"CCL (?:INFO|WARN|TRACE)|" + SPEAKS.pattern)
+"""What a line has that may be a log's or a watchdog's: quick to look for."""
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 XML_KINDS: Final = {b"graphs": "nccl_graph", b"graph": "nccl_graph", b"algo": "msccl"}
 
@@ -98,7 +99,7 @@ def _later(given: Given, head: bytes) -> tuple[str, ...]:
         return ()
     wanted = [(kind, mark) for kind, mark in _MARKS if kind in ("nccl_log", "watchdog")]
     for line in given.lines():
-        if not any(map(line.__contains__, _LATER)):
+        if not _LATER.search(line):
             continue
         if found := tuple(kind for kind, mark in wanted if mark.search(line)):
             return found

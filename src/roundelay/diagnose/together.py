@@ -92,15 +92,20 @@ def diagnose(
     if found.files and not any(kinds for _, kinds in found.files):
         file, note = found.notes[0]
         raise RoundelayError(f"none of {len(files)} files can be read. {file}: {note.what}")
-    found.findings[:0] = [
-        *_dumped(found), *_logged(found), *time_findings(found.traces),
-        *trace_findings(found.traces), *ras_findings(found.reports),
-        *inspected_findings(found.inspected), *averaged_findings(found.averaged),
-    ]  # fmt: skip
+    found.findings[:0] = _joint(found)
     if len(files) > 1:
         found.findings = [of_file(finding) for finding in found.findings]
     found.sort()
     return found
+
+
+def _joint(found: Diagnosis) -> list[Finding]:
+    """Of files that make one picture."""
+    return [
+        *_dumped(found), *_logged(found), *time_findings(found.traces),
+        *trace_findings(found.traces), *ras_findings(found.reports),
+        *inspected_findings(found.inspected), *averaged_findings(found.averaged),
+    ]  # fmt: skip
 
 
 def _dumped(found: Diagnosis) -> list[Finding]:
