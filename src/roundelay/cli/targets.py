@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
+from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +21,7 @@ from ..errors import RoundelayError
 from ..files import read_file
 from ..rounds import Round
 from ..schedule import Schedule
-from ..units import parse_counts, parse_params, parse_size
+from ..units import UnitError, parse_counts, parse_params, parse_size
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,6 +40,38 @@ class Checked(click.ParamType[Any]):
             return self.read(value)
         except RoundelayError as error:
             self.fail(str(error), param, ctx)
+
+
+def size_above_zero(text: str) -> int:
+    """A size of 1 byte or more.
+
+    Raises:
+        UnitError: it is none.
+    """
+    size = parse_size(text)
+    if size < 1:
+        raise UnitError(f"{text!r} is no size to measure; expected 1 byte or more")
+    return size
+
+
+def sizes_above_zero(text: str) -> list[int]:
+    """Sizes of 1 byte or more, with commas between them; as `size_above_zero`."""
+    return [size_above_zero(part) for part in text.split(",")]
+
+
+def seconds_above_zero(text: str) -> float:
+    """A time in seconds.
+
+    Raises:
+        UnitError: it is none, or not above 0.
+    """
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < inf:
+        raise UnitError(f"{text!r} is no time in seconds; expected a number above 0, such as 0.5")
+    return seconds
 
 
 def complete_target(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -193,7 +193,7 @@ def _calls(entries: Any, notes: list[Note]) -> Iterator[Call]:
         return
     if len(entries) > ENTRIES:
         what = message(
-            "{count} entries; the last {kept} are read", count=len(entries), kept=ENTRIES
+            "{count:entry|entries}; the last {kept} are read", count=len(entries), kept=ENTRIES
         )
         notes.append(Note(0, what))
     for number, entry in enumerate(entries[-ENTRIES:]):
