@@ -10,7 +10,7 @@ from ..errors import RoundelayError
 from ..formats.chakra import read_chakra
 from ..formats.chrome import read_chrome
 from ..formats.fabric import Fabric
-from ..formats.flight import read_flight
+from ..formats.flight import Dump, read_flight
 from ..formats.iblink import read_iblinkinfo, read_ibnet_flat
 from ..formats.ibnet import read_ibnetdiscover
 from ..formats.inspector import read_inspector_lines
@@ -109,7 +109,16 @@ def _dumped(found: Diagnosis) -> list[Finding]:
         what = message("dumps of one rank are of several jobs; each folder, and each file of "
                        "several ranks, is judged by itself")  # fmt: skip
         found.notes += [(job[0].file, Note(0, what)) for job in jobs]
-    return [f for job in jobs for f in (*call_findings(job), *dump_findings(job))]
+    return [f for job in jobs for f in _job(job)]
+
+
+def _job(dumps: Sequence[Dump]) -> list[Finding]:
+    """Of one job's dumps; a circle of calls none of which has ended is the reason of the rest."""
+    called, circles = call_findings(dumps), dump_findings(dumps)
+    if any(finding.kind == "deadlock" for finding in called):
+        return called
+    certain = any(finding.confidence > 0.8 for finding in circles)
+    return [*circles, *called] if certain else [*called, *circles]
 
 
 def _logged(found: Diagnosis) -> list[Finding]:
