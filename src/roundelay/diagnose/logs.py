@@ -188,8 +188,12 @@ def built(file: str, log: NcclLog) -> Finding | None:
         "transports": transports or "-", "versions": names(list(log.versions), 4) or "?",
         "hosts": len({t.host for t in log.threads.values()} - {""}),
     }  # fmt: skip
-    reason = ["Ranks: {ranks}, of which the log shows {seen} on {hosts:host|hosts}; channels: "
-              "{channels}; connections: {transports}; version: {versions}."]  # fmt: skip
+    reason = ["Ranks: {ranks}, of which the log shows {seen} on {hosts:host|hosts}."
+              if log.size else "The log does not say how many ranks there are, and shows {seen} on "
+              "{hosts:host|hosts}."]  # fmt: skip
+    reason += ["Channels: {channels}."] if channels else []
+    reason += ["Connections: {transports}."] if transports else []
+    reason += ["Version: {versions}."] if log.versions else []
     ring = _ring(threads)
     if ring:
         figures["ring"] = ring

@@ -57,7 +57,7 @@ def _judge(found: Diagnosis, name: str, text: Text, model: Model) -> None:
     tables = text.measured.tables if text.measured else ()
     cluster = model.cluster or _measured_on(found, name, tables, model.machine)
     report = judged_text(text, name, cluster, model.predict)
-    found.findings += measured_findings(name, tables, cluster)
+    found.findings += measured_findings(name, tables, cluster, report.rows)
     found.findings += report.findings
     found.notes += [(name, note) for note in report.notes]
 

@@ -42,7 +42,7 @@ from .fabrics import fabric_findings
 from .finding import Finding, of_file
 from .given import Given
 from .graphs import graph_findings
-from .jobs import log_jobs, said_jobs
+from .jobs import log_jobs, resting_on, said_jobs
 from .logs import log_findings
 from .machines import machine_findings
 from .orders import dump_findings, trace_findings
@@ -108,7 +108,7 @@ def _dumped(found: Diagnosis) -> list[Finding]:
     if len(jobs) > 1:
         what = message("dumps of one rank are of several jobs; each folder, and each file of "
                        "several ranks, is judged by itself")  # fmt: skip
-        found.notes += [(job[0].file, Note(0, what)) for job in jobs]
+        found.notes.append((jobs[0][0].file, Note(0, what)))
     return [f for job in jobs for f in _job(job)]
 
 
@@ -127,15 +127,16 @@ def _logged(found: Diagnosis) -> list[Finding]:
     if len(jobs) > 1:
         what = message("logs are of several jobs, as ranks, sizes or communicators tell; each job "
                        "is judged by itself")  # fmt: skip
-        found.notes += [(job.files[0], Note(0, what)) for job in jobs]
+        found.notes.append((jobs[0].files[0], Note(0, what)))
     if len(said) > 1:
         what = message("a rank says different things in two files: they are of several jobs, and "
                        "each is judged by itself")  # fmt: skip
-        found.notes += [(file, Note(0, what)) for file, _ in said]
-    told = [f for file, one in said for f in watched_findings(file, one)]
+        found.notes.append((said[0][0], Note(0, what)))
+    told = [resting_on(f, file) for file, one in said for f in watched_findings(file, one)]
     for job in jobs:
         whole = joined(job.logs)
-        told += [*log_findings(job.name, whole), *apart_findings(job, whole)]
+        found_ = (*log_findings(job.name, whole), *apart_findings(job, whole))
+        told += [resting_on(finding, job.name) for finding in found_]
     return told
 
 
