@@ -139,7 +139,7 @@ def of_json(counts=(4, 4), missing=(), time="2026-01-01 00:00:00"):
 def test_json():
     found = look(of_json())
     assert set(found) == {"ras_fine"}
-    assert "1 processes were slow" in str(found["ras_fine"].reason)
+    assert "1 process was slow" in str(found["ras_fine"].reason)
     again = of_json((10, 3), time="2026-01-01 00:00:09")
     found = look(again, of_json((10, 3)))["counts_differ"]
     assert found.confidence == 0.9

@@ -7,7 +7,7 @@ from fuzzing import seeds
 from test_timeline import sample
 
 import roundelay as rl
-from roundelay import RoundelayError
+from roundelay import RoundelayError, cli
 from roundelay.clusters import cluster
 from roundelay.diagnose.given import Given
 from roundelay.diagnose.own import TOLD
@@ -61,7 +61,7 @@ def test_every_kind_is_tried():
 
 def test_a_report_of_its_own(tmp_path, capsys):
     (tmp_path / "t.conf").write_text(HEAD + ALL)
-    rl.cli.run(["diagnose", str(tmp_path / "t.conf"), "--json"])
+    cli.run(["diagnose", str(tmp_path / "t.conf"), "--json"])
     found, whole = look(capsys.readouterr().out.encode())
     assert whole.files == [("x", ("report",))]
     assert "1 finding: tuner" in str(found["report"].reason)

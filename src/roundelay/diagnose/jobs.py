@@ -81,8 +81,8 @@ def said_jobs(said: Sequence[tuple[str, Watched]]) -> list[tuple[str, Watched]]:
             if firsts.setdefault(rank, first) != first:
                 return known
     whole = Watched(
-        *(_all(known, get) for get in (lambda w: w.timeouts, lambda w: w.progress,
-                                       lambda w: w.prints, lambda w: w.ras)),
+        _all(known, lambda w: w.timeouts), _all(known, lambda w: w.progress),
+        _all(known, lambda w: w.prints), _all(known, lambda w: w.ras),
         next((w.next_operation for _, w in known if w.next_operation), ""),
         tuple(dict.fromkeys(rank for _, w in known for rank in w.missing)),
         _all(known, lambda w: w.gloo),

@@ -231,7 +231,7 @@ def _sound(seen: Seen) -> tuple[Machine, list[Odd]]:
     def high(what: str, rate: float | None, most: float, end: Card | Nic) -> bool:
         if rate is None or rate <= most:
             return False
-        odd.append(Odd("high", f"{end.name} {what}", rate, most, seen.rows([end])[0]))
+        odd.append(Odd("high", f"{end.name} {what}".strip(), rate, most, seen.rows([end])[0]))
         return True
 
     cards = [

@@ -38,6 +38,8 @@ ALL_PROTOCOLS: Final = ("tree", "ring")
 MOST: Final = 2**64 - 1
 CHANNELS: Final = 64
 ANY: Final = -1
+FIELDS: Final = 8
+"""Of a row; two more may follow."""
 LONGEST: Final = 255
 """Characters of a line that the plugin reads."""
 
@@ -139,7 +141,7 @@ def tuner_lines(data: bytes) -> list[tuple[int, str, Row | str]]:
             found.append((number, line, row))
         except ValueError as error:
             found.append((number, line, str(error)[:200]))
-    if not any("," in line for _, line, _ in found):
+    if not any(line.count(",") >= FIELDS - 1 for _, line, _ in found):
         raise RoundelayError(
             "no row of a tuner's table; expected lines such as allreduce,0,65536,tree,ll,8,-1,-1"
         )
@@ -170,7 +172,7 @@ def read_tuner(data: bytes) -> tuple[tuple[Row, ...], tuple[Note, ...]]:
 
 def _row(line: str) -> Row:
     fields = [field.strip() for field in line[:LONGEST].split(",")]
-    if not 8 <= len(fields) <= 10:
+    if not FIELDS <= len(fields) <= FIELDS + 2:
         raise ValueError(f"{len(fields)} fields; expected 8 to 10")
     names = {there: ours for ours, there in COLLECTIVES.items()}
     protocols = {protocol.lower(): protocol for protocol in PROTOCOLS}

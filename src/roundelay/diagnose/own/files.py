@@ -134,6 +134,8 @@ def table_findings(file: str, data: bytes) -> list[Finding]:
         RoundelayError: it is no such table.
     """
     table = Table.read(text_of(data), file)
+    if not table.rules:
+        raise RoundelayError("a table of algorithms without a rule; expected [[rule]]")
     by = Counter(rule.collective for rule in table.rules)
     figures: Figures = {
         "rules": len(table.rules), "measured": table.measured or "?",

@@ -43,10 +43,10 @@ def schedule_findings(file: str, data: bytes) -> list[Finding]:
 
     figures: Figures = {
         "name": schedule.name or "-", "collective": schedule.collective, "ranks": schedule.ranks,
-        "chunks": schedule.chunks, "rounds": len(schedule.rounds),
+        "chunks": schedule.chunks, "steps": schedule.steps,
     }  # fmt: skip
     reason = ["A schedule file named {name}: {collective} of {ranks:rank|ranks}, "
-              "{chunks:chunk|chunks}, {rounds:round|rounds} as written."]  # fmt: skip
+              "{chunks:chunk|chunks}, {steps:step|steps}."]  # fmt: skip
     return [proved(file, figures, reason, prove)]
 
 

@@ -86,7 +86,8 @@ def _parts(rows: Sequence[_At], name: str, nodes: int, ranks: int) -> list[_Part
 def _sizes(low: int, high: int) -> str:
     if (low, high) == (0, MOST):
         return "*"
-    return f"{format_size(low)} - {'*' if high == MOST else format_size(high)}"
+    end = min(format_size(high), format_size(high + 1), key=len)  # the rounder one
+    return f"{format_size(low)} - {'*' if high == MOST else end}"
 
 
 def _calls(name: str, nodes: int, ranks: int) -> str:
