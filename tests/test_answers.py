@@ -78,7 +78,8 @@ def test_findings_come_before_notes_and_lists_of_files(told, tmp_path):
     files = {f"f{i}": "nothing at all\n" for i in range(30)}
     _, out, err = told("--save", "r.md", **files, t=SLOW)
     assert out.startswith("off: ")
-    assert err.count("left out") == 30
+    assert err.count("left out, as nothing known is in them: f0.txt, f1.txt") == 1
+    assert "... (30)" in err
     report = (tmp_path / "r.md").read_text().split("## ")
     assert report[1].startswith("off: ")
     assert report[-1].startswith("Files read")
@@ -86,3 +87,15 @@ def test_findings_come_before_notes_and_lists_of_files(told, tmp_path):
     page = (tmp_path / "r.html").read_text()
     assert page.index("off: ") < page.index("f29.txt") < page.index("</details>")
     assert "<details>" in page
+
+
+def test_one_card_is_a_machine_too(told):
+    status, out, _ = told(m="\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t0-15\t0\n")
+    assert status == 0
+    assert "One card" in out
+
+
+def test_json_that_cannot_be_read_alone_is_an_error(told):
+    status, out, err = told(f='{"gpus": 8,')
+    assert (status, out) == (2, "")
+    assert err.startswith("error: f.txt: no JSON object of facts")

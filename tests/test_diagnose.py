@@ -157,7 +157,7 @@ def test_a_text_is_gone_through_once():
 
     def lines():
         asked.append(None)
-        return iter((FILES / "nccl.log").read_bytes().splitlines(keepends=True) + [TABLE])
+        return iter([*(FILES / "nccl.log").read_bytes().splitlines(keepends=True), TABLE])
 
     assert read_text(lines).measured
     assert len(asked) == 1
@@ -339,7 +339,7 @@ def test_one_bad_file_among_others_is_named_and_one_alone_is_an_error():
     bad = given("bad", b"nothing at all\n")
     found = look(bad, given("t", TABLE))
     assert found.files[0] == ("bad", ())
-    assert "nothing known is in it" in str(found.notes[0][1].what)
+    assert "nothing known is in them: bad" in str(found.notes[-1][1].what)
     with pytest.raises(RoundelayError, match="bad: nothing known"):
         look(bad)
     with pytest.raises(RoundelayError, match="none of 2 files can be read"):

@@ -23,7 +23,7 @@ def take_facts(found: Diagnosis, given: Given, model: Model) -> None:
     try:
         report = check(given.whole(), given.name, model.cluster, model.predict, model.machine)
     except RoundelayError as error:
-        what = message("left out: {error}", error=str(error))
+        what = message("left out: {error}", error=str(error).removeprefix(f"{given.name}: "))
         found.notes.append((given.name, Note(0, what)))
         return
     found.findings += report.findings
