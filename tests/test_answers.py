@@ -99,3 +99,13 @@ def test_json_that_cannot_be_read_alone_is_an_error(told):
     status, out, err = told(f='{"gpus": 8,')
     assert (status, out) == (2, "")
     assert err.startswith("error: f.txt: no JSON object of facts")
+
+
+def test_advice_of_the_library_is_no_fault(told):
+    log = ("m:1:2 [0] graph/xml.cc:1 NCCL WARN NUMA auto balancing enabled which can lead to "
+           "variability\nm:1:2 [0] init.cc:9 NCCL WARN Missing \"iommu=pt\" from kernel command "
+           "line\n")  # fmt: skip
+    status, out, _ = told(log=log)
+    assert status == 0
+    assert "numa_balancing=0" in out
+    assert "nccl_warns" not in out

@@ -10,6 +10,7 @@ from typing import Final
 from ..formats.nccl_log import NcclLog, Thread
 from ..i18n import counted
 from .finding import Evidence, Figures, Finding, cited, tell
+from .hints import host_settings
 from .log_rates import far_apart, impossible, tiny_pcie
 from .seen import names
 from .warnings import warning_findings
@@ -247,7 +248,7 @@ def stuck_in_start(file: str, log: NcclLog) -> Finding | None:
 Rule = Callable[[str, NcclLog], Finding | None]
 RULES: Final[tuple[Rule, ...]] = (
     stuck_in_start, tiny_pcie, no_gpudirect, sockets_only, beside_estimate, cliques, far_apart,
-    cross_rails, chosen, built,
+    cross_rails, host_settings, chosen, built,
 )  # fmt: skip
 """What weighs more comes first."""
 
