@@ -71,7 +71,7 @@ def _given(source: str) -> Given:
     if name in known:
         return Given(source)
     unknown = UnknownName("cluster", name, known)
-    raise RoundelayError(f"{source} is no file that is there, and {unknown}")
+    raise RoundelayError(f"{source}: there is no such file, and {unknown}")
 
 
 def _told(source: str, target: str, proved: bool | None, why: str) -> str:

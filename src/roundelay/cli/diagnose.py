@@ -82,12 +82,11 @@ def command(
     if save:
         text = markdown(value, tell) if save.suffix == ".md" else html(value, tell, language())
         save.write_text(text, "utf-8")
-    if as_json != "-":
-        for note in value["notes"]:
-            at = say("line {line}", line=note["line"]) if note["line"] else ""
-            words = [say("note"), note["file"], at, note["text"]]
-            click.echo(": ".join(filter(None, words)), err=True)
     emit(value, as_json, lambda: _told(value))
+    for note in value["notes"] if as_json != "-" else ():  # behind what matters
+        at = say("line {line}", line=note["line"]) if note["line"] else ""
+        words = [say("note"), note["file"], at, note["text"]]
+        click.echo(": ".join(filter(None, words)), err=True)
     return int(not found.ok)
 
 
