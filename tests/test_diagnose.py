@@ -15,6 +15,7 @@ from cases import WANTED, answer, cases, lacks
 import roundelay.diagnose as package
 from roundelay import RoundelayError, cli
 from roundelay.clusters import cluster
+from roundelay.diagnose import read_text
 from roundelay.diagnose.anonymous import Anonymous
 from roundelay.diagnose.calls import call_findings
 from roundelay.diagnose.diagnosis import AREAS, BROKEN
@@ -149,6 +150,17 @@ def test_files_are_told_by_what_stands_in_them(name, kind, tmp_path):
 )  # fmt: skip
 def test_other_kinds(data, kind):
     assert "".join(kinds_of(given("x", data))[:1]) == (kind or "")
+
+
+def test_a_text_is_gone_through_once():
+    asked = []
+
+    def lines():
+        asked.append(None)
+        return iter([*(FILES / "nccl.log").read_bytes().splitlines(keepends=True), TABLE])
+
+    assert read_text(lines).measured
+    assert len(asked) == 1
 
 
 def test_a_log_that_begins_with_much_else():
@@ -327,7 +339,7 @@ def test_one_bad_file_among_others_is_named_and_one_alone_is_an_error():
     bad = given("bad", b"nothing at all\n")
     found = look(bad, given("t", TABLE))
     assert found.files[0] == ("bad", ())
-    assert "nothing known is in it" in str(found.notes[0][1].what)
+    assert "nothing known is in them: bad" in str(found.notes[-1][1].what)
     with pytest.raises(RoundelayError, match="bad: nothing known"):
         look(bad)
     with pytest.raises(RoundelayError, match="none of 2 files can be read"):
@@ -353,7 +365,9 @@ def test_every_sentence_has_its_translation():
                 text = node.value
                 if isinstance(text, str) and text.endswith(".") and " " in text.strip():
                     assert tell(text) != text, text
-                    assert set(re.findall(r"{\w+}", text)) == set(re.findall(r"{\w+}", tell(text)))
+                    assert set(re.findall(r"{(\w+)", text)) == set(
+                        re.findall(r"{(\w+)", tell(text))
+                    )
 
 
 # The command.
@@ -415,10 +429,27 @@ def test_a_report(run, tmp_path, name):
 
 def test_names_are_replaced_the_same_everywhere():
     hide = Anonymous(["gpu7"])
-    value = hide.value({"host": ["gpu7:1:2 [0] NCCL", "to 10.1.2.3<5> from 10.1.2.3", "gpu77"],
+    value = hide.value({"host": ["gpu7:1:2 [0] NCCL", "to 10.1.2.3<5> from 10.1.2.3", "xgpu7"],
                         "n": 3, "p": "/home/eve/x 127.0.0.1 0xa000000000000001"})  # fmt: skip
-    assert value == {"host": ["host-1:1:2 [0] NCCL", "to address-1<5> from address-1", "gpu77"],
+    assert value == {"host": ["host-1:1:2 [0] NCCL", "to address-1<5> from address-1", "xgpu7"],
                      "n": 3, "p": "/home/user-1/x 127.0.0.1 guid-1"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("gpu-7: lost gpu-12.ib.corp.example and gpu-[3,8-9]", "host-1: lost host-2 and host-3"),
+        ("logs/gpu-7.log", "logs/host-1.log"),
+        ("Connect to storage.corp.example<4000> failed", "Connect to host-2<4000> failed"),
+        ("process 1 on node a17 exited on signal 9", "process 1 on node host-2 exited on signal 9"),
+        ("fe80::1a2b:3cff:fe4d:5e6f, ::1 and fd00:1::5", "address-1, ::1 and address-2"),
+        ("c10d::Work at 01:02:03 on 0000:1a:00.0", "c10d::Work at 01:02:03 on 0000:1a:00.0"),
+        ("eve@login2 ran /lustre/eve/a.py", "user-1@host-2 ran /lustre/user-1/a.py"),
+        ("all_reduce of 8 ranks, n = 16, GPU7-NIC7", "all_reduce of 8 ranks, n = 16, GPU7-NIC7"),
+    ],
+)
+def test_names_that_look_like_a_known_one_are_replaced(text, told):
+    assert Anonymous(["gpu-7"]).text(text) == told
 
 
 if DATA := os.environ.get("ROUNDELAY_DATA"):
@@ -435,7 +466,7 @@ if DATA := os.environ.get("ROUNDELAY_DATA"):
 @pytest.mark.parametrize(
     ("name", "words"),
     [("topology.xml", "GPU0  sm90  0000:11:00.0  NVLink x18 -> NVSwitch  PIX -> NIC0"),
-     ("topo_m.txt", "NIC1  bnxt_re1"), ("showtopo.txt", "GPU1  xGMI x1 -> 1 others")],
+     ("topo_m.txt", "NIC1  bnxt_re1"), ("showtopo.txt", "GPU1  xGMI x1 -> 1 other")],
 )  # fmt: skip
 def test_a_machine_is_drawn(capsys, name, words):
     assert cli.run(["topology", str(FILES / name), "--lang", "en"]) == 0

@@ -256,6 +256,9 @@ def test_years_of_requests_are_refused():
         simulate(asked, Service(Speed(0.001, (0.01,), 1.0)), Scaler(Fixed(1), 1, 1))
 
 
+MEASURED = ["inference-sim", "--prefill", "1ms"]
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -265,22 +268,24 @@ def test_years_of_requests_are_refused():
         (["inference-sim", "--cluster", "dgx-h100", "--target", "2"], "2 of the places"),
         (["inference-sim", "--cluster", "dgx-h100", "--tp", "7"], "64 heads; expected a divisor"),
         (
-            ["inference-sim", "--prefill", "1ms", "--step", "9ms", "--full-step", "8ms"],
+            [*MEASURED, "--step", "9ms", "--full-step", "8ms"],
             "--full-step 8 ms with 32; expected no less",
         ),
         (
-            [
-                "inference-sim",
-                "--prefill",
-                "1ms",
-                "--step",
-                "8ms",
-                "--full-step",
-                "9ms",
-                "--batch",
-                "1",
-            ],
+            [*MEASURED, "--step", "8ms", "--full-step", "9ms", "--batch", "1"],
             "--full-step 9 ms with 1; expected no less",
+        ),
+        (
+            [*MEASURED, "--step", "1ms", "--full-step", "1ms", "--layers", "2"],
+            "--layers changes nothing without --cluster",
+        ),
+        (
+            ["inference-sim", "--cluster", "dgx-h100", "--policy", "fixed", "--calm", "2h"],
+            "--calm changes nothing with --policy fixed",
+        ),
+        (
+            ["inference-sim", "--cluster", "dgx-h100", "--name", "a"],
+            "--name changes nothing without --write; add --write DIR, or leave it out",
         ),
         (["inference-sim", "none.csv", "--cluster", "dgx-h100"], "none.csv"),
     ],

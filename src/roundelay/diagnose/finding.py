@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from ..formats.nccl_log import Line
 from ..i18n import Message, Translate, message
 from ..units import format_size
 
@@ -63,6 +64,20 @@ class Finding:
         }
 
 
+def of_file(finding: Finding) -> Finding:
+    """With the file in the subject, where the evidence is of one file alone."""
+    files = {evidence.file for evidence in finding.evidence}
+    file = files.pop() if len(files) == 1 else ""
+    if file in finding.subject:
+        return finding
+    return replace(finding, subject=f"{finding.subject}, {file}")
+
+
+def cited(file: str, *lines: Line | None) -> tuple[Evidence, ...]:
+    """Lines of logs as evidence; those that do not say their file are of `file`."""
+    return tuple(Evidence(x.file or file, x.number, x.text[:300]) for x in lines if x)
+
+
 def tell(
     kind: str,
     subject: str,
@@ -88,11 +103,16 @@ def tell(
 
 
 def shown(name: str, value: float | int | str) -> str:
-    """A figure for people: sizes and shares as such, whole numbers whole, else four digits."""
+    """A figure for people: sizes and shares as such, whole numbers whole, else four digits or more.
+
+    A power of ten is written only where it is far from 1.
+    """
     if isinstance(value, str):
         return value
     if name.endswith("bytes"):
         return format_size(int(value))
     if isinstance(value, int) and abs(value) < 10**15:
         return str(value)
-    return f"{100 * value:.0f} %" if name.endswith("share") else f"{value:.4g}"
+    if name.endswith("share"):
+        return f"{100 * value:.0f} %"
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"

@@ -6,7 +6,7 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BytesIO
+from io import BufferedReader, BytesIO, RawIOBase
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
@@ -16,6 +16,8 @@ from ..formats.plain import LIMIT, unpacked
 
 HEAD: Final = 2**20
 """Bytes by which a file is recognised."""
+OVERLAP: Final = 64
+"""Bytes of a piece that are seen again with the next, so that no word is cut."""
 WHOLE: Final = 2**29
 """Bytes of a file that is held as a whole."""
 
@@ -33,7 +35,10 @@ class Given:
         file = self.stream()
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
-        return (cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file), packed
+        if not packed:
+            return file, packed
+        unpacking = cast(RawIOBase, gzip.GzipFile(fileobj=file))
+        return BufferedReader(unpacking, HEAD), packed
 
     def stream(self) -> BinaryIO:
         """The file as it is, to be read piece by piece and closed.
@@ -57,6 +62,25 @@ class Given:
         with file:
             try:
                 return file.read(HEAD)
+            except (OSError, EOFError, zlib.error) as error:
+                raise RoundelayError(f"{self.name}: no sound gzip file: {error}") from None
+
+    def pieces(self) -> Iterator[bytes]:
+        """All bytes, unpacked, as pieces of `HEAD`, each with the end of the one before it.
+
+        Raises:
+            RoundelayError: it is a damaged gzip file, or grows without bound.
+        """
+        file, packed = self._open()
+        end, left = b"", LIMIT if packed else 2**62
+        with file:
+            try:
+                while piece := file.read(HEAD):
+                    left -= len(piece)
+                    if left < 0:
+                        raise RoundelayError(f"{self.name} grows beyond {LIMIT:,} bytes")
+                    yield end + piece
+                    end = piece[-OVERLAP:]
             except (OSError, EOFError, zlib.error) as error:
                 raise RoundelayError(f"{self.name}: no sound gzip file: {error}") from None
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 from typing import Final
 
+from . import is_json_of_tests
 from .given import HEAD, Given
 
 # No mark may look at a byte more than a few hundred times, whatever the file: from the start of a
 # line it runs on once, and between two words only so far.
 _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
-    ("topo_matrix", re.compile(rb"^(?>[^\n]*?\bGPU\d+[\s|]+(?:GPU|NIC|mlx))[^\n]*+\n"
+    ("topo_matrix", re.compile(rb"^(?>[^\n]*?\bGPU\d+[\s|]+(?:GPU|NIC|mlx|CPU Aff))[^\n]*+\n"
                                rb"(?:[^\n]*+\n){0,3}?[^\w\n]*+(?:GPU|NIC|mlx5_)\d+[\s|]+(?:X|NV\d+|SYS|NODE|PHB|PXB|PIX|SOC)\b",
                                re.M)),
     ("rocm_topo", re.compile(rb"between two GPUs")),
@@ -23,6 +25,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("topograph", re.compile(rb"^switches:[ \t]*\r?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]+[\w.-]+:",
                              re.M)),
     ("nodelist", re.compile(rb"\bSLURM_(?:JOB_)?NODELIST=\w")),
+    ("inspector_prom", re.compile(rb"^\s{0,9}nccl_(?:p2p_)?(?:bus_bandwidth_gbs|"
+                                  rb"(?:collective_)?exec_time_microseconds)\{", re.M)),
     ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b")),
     ("ras", re.compile(rb"# +in group +per comm|#\d+-\d+ \([0-9a-f]+\) (?:MISMATCH|INCOMPLETE)|"
                        rb"unreachable via the RAS network")),
@@ -30,15 +34,44 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                             rb"gloo/transport|ProcessGroup\w{1,40} does not support|"
                             rb"Invalid scalar type|connectFullMesh|Timed out waiting \d+|"
                             rb"next_op=\w.{0,400}missing_ranks")),
+    ("ended", re.compile(rb"OutOfMemoryError|oom[-_]kill|Out Of Memory|exited on signal|"
+                         rb"NVRM: Xid|exitcode\s*:|Traceback \(most recent call|"
+                         rb"^\[rank\d{1,7}\]:\s{0,9}[\w.]{1,99}(?:Error|Exception):", re.M)),
     ("nccl_tests", re.compile(rb"\bbusbw\b|# nThread|Avg bus bandwidth|Test (?:CUDA|NCCL) failure|"
                               rb"^[^\n]*\b\d+ +\d+ +(?:u?int\d+|half|float|double|bfloat16) +"
                               rb"(?:none|sum|prod|max|min|avg|mulsum|all)\b|"
                               rb"(?:[Dd]ispatch|[Cc]ombine)[^\n]{0,200}bandwidth[^\n]{0,80}GB/s",
                               re.M)),
 )  # fmt: skip
+_OWN: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
+    ("timeline", re.compile(rb"\Aroundelay/timeline \d")),
+    ("tuner", re.compile(rb"^(?:# ?collective_type,min_bytes|[a-z_]{3,20}[ \t]{0,20},"
+                         rb"[ \t]{0,20}\d{1,20}[ \t]{0,20},[ \t]{0,20}\d{1,20}[ \t]{0,20},"
+                         rb"[ \t]{0,20}(?:tree|ring|collnet_\w{1,10}|nvls\w{0,10}|pat)\b)", re.M)),
+    ("arrivals", re.compile(rb"\A(?=[^\n]{0,400}\barrival_s\b)(?=[^\n]{0,400}\b(?:gpus|cards)\b)"
+                            rb"[^\n]{0,400}\b(?:duration_s|steps)\b")),
+    ("algorithms", re.compile(rb"^\[\[rule\]\][ \t]*\r?\n", re.M)),
+    ("cluster", re.compile(rb"^\[inside\][ \t]*(?:#[^\n]*)?\r?\n|^inside:[ \t]*\r?\n[ \t]+\w+:",
+                           re.M)),
+    ("job", re.compile(rb"^\[(?:model|volumes)\][ \t]*(?:#[^\n]*)?\r?\n|^\[\[exchange\]\]",
+                       re.M)),
+)  # fmt: skip
+"""Of our own files that are text, in the order in which they are looked for."""
+_LOG: Final = re.compile(rb'\A\s*\{\s*"cluster":\s*"[^"]{0,400}",\s*"nodes":\s*\d+,\s*"cards"')
 _XML: Final = re.compile(rb"<(system|cpu|pci|gpu|nic|graphs|graph|algo)\b")
 _CHAKRA: Final = re.compile(rb"[\x80-\xff]*[\x03-\x7f]\x0a[\x03-\x08\x0b\x0c\x0e-\x1f]\d+\.\d+\.\d")
 """A length, and a message that begins with a version."""
+_LATER: Final = MappingProxyType(
+    {
+        "nccl_log": (b"CCL INFO", b"CCL WARN", b"CCL TRACE"),
+        "watchdog": (b"WorkNCCL(", b"detected by watchdog", b"CollectiveFingerPrint(", b"NCCLRAS",
+                     b"gloo/transport", b"onnectFullMesh", b"monitoredBarrier", b"Timed out wait",
+                     b"next_op="),
+        "ended": (b"OutOfMemoryError", b"oom_kill", b"oom-kill", b"Out Of Memory",
+                  b"exited on signal", b"NVRM: Xid", b"exitcode", b"Traceback (most recent call"),
+    }
+)  # fmt: skip
+"""Words by which a text is of a kind, wherever in it they stand."""
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 XML_KINDS: Final = {b"graphs": "nccl_graph", b"graph": "nccl_graph", b"algo": "msccl"}
 
@@ -64,21 +97,26 @@ def kinds_of(given: Given) -> tuple[str, ...]:
         if kind or start[:1] == b"{":
             said = dict(_MARKS)["watchdog"].search(head) is not None
             return (kind or "facts", *(["watchdog"] if said and not kind else []))
+    if own := next((kind for kind, mark in _OWN if mark.search(head)), ""):
+        return (own,)
     element = _XML.search(head)
     if element and (start[:1] == b"<" or b"NCCL INFO" not in head):
         return (XML_KINDS.get(element[1], "nccl_topology"),)
-    return tuple(kind for kind, mark in _MARKS if mark.search(head)) or _later(given, head)
+    return _later(given, head, tuple(kind for kind, mark in _MARKS if mark.search(head)))
 
 
-def _later(given: Given, head: bytes) -> tuple[str, ...]:
-    """A long log may begin with much that is another program's."""
-    if len(head) < HEAD:
-        return ()
-    wanted = [(kind, mark) for kind, mark in _MARKS if kind in ("nccl_log", "watchdog")]
-    for line in given.lines():
-        if found := tuple(kind for kind, mark in wanted if mark.search(line)):
-            return found
-    return ()
+def _later(given: Given, head: bytes, found: tuple[str, ...]) -> tuple[str, ...]:
+    """With what stands behind the head: a long text often ends with what matters."""
+    if len(head) < HEAD or (found and not set(found) & {*_LATER, "nccl_tests"}):
+        return found
+    left = {kind: words for kind, words in _LATER.items() if kind not in found}
+    later = set[str]()
+    for piece in given.pieces():
+        later |= {kind for kind, words in left.items() if any(map(piece.__contains__, words))}
+        left = {kind: words for kind, words in left.items() if kind not in later}
+        if not left:
+            break
+    return (*found, *(kind for kind in _LATER if kind in later))
 
 
 def _json(head: bytes) -> str:
@@ -92,6 +130,18 @@ def _json(head: bytes) -> str:
         return "flight"
     if b'"roundelay/schedule"' in head:
         return "schedule"
+    if is_json_of_tests(head):
+        return "nccl_tests_json"
+    if b'"ping_ns"' in head and b'"rows"' in head:
+        return "bench"
+    if b'"exchanges_per_token"' in head:
+        return "walk"
+    if _LOG.search(head):
+        return "jobs_log"
+    if b'"findings"' in head and b'"confidence"' in head:
+        return "report"
+    if re.search(rb'"(?:exchange|model|volumes)"\s*:\s*[\[{]', head):
+        return "job"
     if b'"threadblocks"' in head:
         return "mscclpp"
     if b'"workload_graph"' in head or (b'"nodes"' in head and b'"schema"' in head):

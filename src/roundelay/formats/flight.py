@@ -88,7 +88,7 @@ class Dump:
 
 
 def read_flight(data: bytes, name: str = "-") -> tuple[Dump, ...]:
-    """The dumps in a file: one, or in JSON a list of them.
+    """The dumps in a file: one, a list of them, or one by rank.
 
     Args:
         data: a pickle, or JSON; gzip is unpacked.
@@ -105,6 +105,8 @@ def read_flight(data: bytes, name: str = "-") -> tuple[Dump, ...]:
             raise RoundelayError(f"no sound JSON: {error}; is the file whole?") from None
     else:
         value = read_pickle(data)
+    if isinstance(value, dict) and value and "entries" not in value:
+        value = _by_rank(value)
     dumps = value if isinstance(value, list) else [value]
     if not dumps or not all(isinstance(d, dict) and "entries" in d for d in dumps):
         raise RoundelayError(
@@ -113,6 +115,16 @@ def read_flight(data: bytes, name: str = "-") -> tuple[Dump, ...]:
     numbered = _RANK.search(name) if len(dumps) == 1 else None
     rank = int(numbered[1]) if numbered and len(numbered[1]) < 8 else None
     return tuple(_dump(dump, name, rank) for dump in dumps)
+
+
+def _by_rank(value: Mapping[Any, Any]) -> Any:
+    """A dump for each rank, where that is what it is."""
+    ranks = [int(key) if isinstance(key, str) and key.isdecimal() and len(key) < 8 else key
+             for key in value]  # fmt: skip
+    if all(map(_is_count, ranks)) and all(isinstance(dump, dict) for dump in value.values()):
+        return [{**dump, "rank": rank}
+                for rank, dump in zip(ranks, value.values(), strict=True)]  # fmt: skip
+    return value
 
 
 def _dump(value: Mapping[str, Any], file: str, rank: int | None) -> Dump:
@@ -133,10 +145,13 @@ def _dump(value: Mapping[str, Any], file: str, rank: int | None) -> Dump:
     if "" in groups and "" not in used and len(used) == 1 and not used & set(groups):
         only = next(iter(used))  # Gloo's dump calls the group "" here, and "0" in its entries
         groups[only] = groups.pop("")
+    numbers = _numbers(value.get("entries"))
+    known_as = {name: numbers.get(name, name if name in groups and not numbers else "")
+                for name in status}  # fmt: skip
     return Dump(
         file, own if _is_count(own) else rank, str(value.get("version", ""))[:40], groups, names,
-        _last(status, "last_completed_collective", groups, used),
-        _last(status, "last_enqueued_collective", groups, used), calls, tuple(notes),
+        _last(status, "last_completed_collective", known_as),
+        _last(status, "last_enqueued_collective", known_as), calls, tuple(notes),
     )  # fmt: skip
 
 
@@ -174,16 +189,31 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**40
 
 
+def _numbers(entries: Any) -> dict[str, str]:
+    """Names of groups by the numbers that this rank has given them, as its entries tell."""
+    found: dict[str, str] = {}
+    for entry in entries[-ENTRIES:] if isinstance(entries, list | tuple) else ():
+        if isinstance(entry, dict) and _is_count(entry.get("pg_id")):
+            found.setdefault(str(entry["pg_id"]), _group(entry))
+    return found
+
+
+def _group(entry: Mapping[str, Any]) -> str:
+    group = entry.get("process_group", entry.get("pg_name", ""))
+    if isinstance(group, list | tuple):
+        group = group[0] if group else ""
+    return str(group)[:200]
+
+
 def _last(
-    status: Mapping[str, dict[str, Any]], field: str, groups: Mapping[str, Any], used: set[str]
+    status: Mapping[str, dict[str, Any]], field: str, known_as: Mapping[str, str]
 ) -> dict[str, int]:
-    """The last collective by group. The table counts groups by number, entries by name."""
+    """The last collective by group. The table counts groups by number, entries have names."""
     found = {}
-    for name, about in status.items():
+    for number, about in status.items():
         text = str(about.get(field, ""))[:20]
-        if text.isdecimal():
-            group = name if name in groups or name in used or len(used) != 1 else next(iter(used))
-            found[group] = int(text)
+        if text.isdecimal() and known_as[number]:
+            found[known_as[number]] = int(text)
     return found
 
 
@@ -193,7 +223,7 @@ def _calls(entries: Any, notes: list[Note]) -> Iterator[Call]:
         return
     if len(entries) > ENTRIES:
         what = message(
-            "{count} entries; the last {kept} are read", count=len(entries), kept=ENTRIES
+            "{count:entry|entries}; the last {kept} are read", count=len(entries), kept=ENTRIES
         )
         notes.append(Note(0, what))
     for number, entry in enumerate(entries[-ENTRIES:]):
@@ -204,15 +234,12 @@ def _calls(entries: Any, notes: list[Note]) -> Iterator[Call]:
 
 
 def _call(entry: Mapping[str, Any], number: int) -> Call:
-    group = entry.get("process_group", entry.get("pg_name", ""))
-    if isinstance(group, list | tuple):
-        group = group[0] if group else ""
     between = bool(entry.get("is_p2p"))
     sequence = entry.get("p2p_seq_id" if between else "collective_seq_id", entry.get("seq_id"))
     types = entry.get("input_dtypes") or ()
     frames = entry.get("frames") or ()
     return Call(
-        str(group)[:200], sequence if _is_count(sequence) else 0,
+        _group(entry), sequence if _is_count(sequence) else 0,
         str(entry.get("profiling_name", "")).partition(":")[2][:80]
         or str(entry.get("profiling_name", ""))[:80],
         _shapes(entry.get("input_sizes")), _shapes(entry.get("output_sizes")),

@@ -12,7 +12,7 @@ from typing import Any
 from ..submission import Submission
 from .kueue import QUEUE, UNCONSTRAINED, asked, cluster_file
 from .pods import Shape, head, running, shape
-from .yaml import Why, documents
+from .yaml import Manifest, Why
 
 PREFIX = "leaderworkerset.sigs.k8s.io"
 
@@ -28,7 +28,7 @@ def _asked(found: Shape) -> dict[str, Any]:
         "are two sets for it. Without --queue LeaderWorkerSet itself asks for it."))}  # fmt: skip
 
 
-def files(job: Submission) -> dict[str, str]:
+def files(job: Submission) -> dict[str, Manifest]:
     """The LeaderWorkerSet; with a queue also what Kueue needs once a cluster."""
     found = shape(job)
     metadata: dict[str, Any] = {"name": job.name}
@@ -68,5 +68,5 @@ def files(job: Submission) -> dict[str, str]:
             "leaderWorkerTemplate": template,
         },
     }
-    text = documents(head(job, "For LeaderWorkerSet 0.10."), [value])
-    return {f"{job.name}.lws.yaml": text, **(cluster_file(job) if job.queue else {})}
+    own = Manifest(head(job, "For LeaderWorkerSet 0.10."), [value])
+    return {f"{job.name}.lws.yaml": own, **(cluster_file(job) if job.queue else {})}

@@ -18,6 +18,7 @@ from ...errors import RoundelayError
 from ...i18n import Message, message
 from ...topology import Cluster
 from ..site import Host, Site, oldest, settle
+from .objects import at, listed
 
 Taint: TypeAlias = tuple[str, str, str]
 """Key, value and effect."""
@@ -84,7 +85,7 @@ def kubernetes_site(data: bytes, machine: Cluster) -> Site:
         raise RoundelayError(f"no node has the labels {', '.join(labels)}; there are "
                              f"{', '.join(found) or 'none'}")  # fmt: skip
     _nested(hosts, labels)
-    version = oldest(str(_at(node, "status", "nodeInfo", "kubeletVersion") or "") for node in nodes)
+    version = oldest(str(at(node, "status", "nodeInfo", "kubeletVersion") or "") for node in nodes)
     site = settle(hosts, machine, "kubernetes", labels, version.lstrip("v"), notes)
     return replace(site, taints=tuple(sorted({key for key, *_ in taints})),
                    networks=_networks(nodes))  # fmt: skip
@@ -100,30 +101,18 @@ def _items(data: bytes) -> list[Mapping[str, Any]]:
         raise RoundelayError("no list of objects; expected the output of `kubectl get nodes "
                              "-o json`")  # fmt: skip
     for item in items:
-        if not isinstance(_at(item, "metadata", "name"), str):
+        if not isinstance(at(item, "metadata", "name"), str):
             raise RoundelayError(f"{str(item)[:60]}: no object of Kubernetes; expected metadata "
                                  "with a name")  # fmt: skip
     return items
 
 
-def _at(tree: Any, *keys: str) -> Any:
-    """What stands under these keys; None where nothing does."""
-    for key in keys:
-        tree = tree.get(key) if isinstance(tree, Mapping) else None
-    return tree
-
-
-def _listed(tree: Any, *keys: str) -> list[Any]:
-    found = _at(tree, *keys)
-    return found if isinstance(found, list) else []
-
-
 def _name(item: Mapping[str, Any]) -> str:
-    return str(_at(item, "metadata", "name"))
+    return str(at(item, "metadata", "name"))
 
 
 def _labels(item: Mapping[str, Any]) -> Mapping[str, str]:
-    found = _at(item, "metadata", "labels")
+    found = at(item, "metadata", "labels")
     return {str(k): str(v) for k, v in found.items()} if isinstance(found, Mapping) else {}
 
 
@@ -133,11 +122,11 @@ def _number(value: Any) -> int:
 
 
 def _cards(node: Mapping[str, Any], kind: str) -> int:
-    return _number(_at(node, "status", "allocatable", kind))
+    return _number(at(node, "status", "allocatable", kind))
 
 
 def _mig(node: Mapping[str, Any]) -> bool:
-    found = _at(node, "status", "allocatable")
+    found = at(node, "status", "allocatable")
     own = found if isinstance(found, Mapping) else {}
     return any(key.startswith("nvidia.com/mig-") and _number(own[key]) for key in own)
 
@@ -160,7 +149,7 @@ def _levels(
         names = ", ".join(_name(item) for item in told)
         raise RoundelayError(f"{len(told)} Topologies: {names}; expected one: leave the others out")
     if told:
-        keys = [str(_at(level, "nodeLabel")) for level in _listed(told[0], "spec", "levels")]
+        keys = [str(at(level, "nodeLabel")) for level in listed(told[0], "spec", "levels")]
         _in_order(keys)
         return tuple(key for key in keys if key != HOSTNAME)
     tiers = sorted((int(m[1]), key) for key in known if (m := TIER.fullmatch(key)))
@@ -213,20 +202,20 @@ def _used(items: Sequence[Mapping[str, Any]], kind: str) -> dict[str, int]:
     """Cards that pods ask for, by node."""
     found: Counter[str] = Counter()
     for item in items:
-        ended = _at(item, "status", "phase") in ("Succeeded", "Failed")
+        ended = at(item, "status", "phase") in ("Succeeded", "Failed")
         if item.get("kind") == "Pod" and not ended and kind != "cpu":
-            for one in _listed(item, "spec", "containers"):
-                count = _number(_at(one, "resources", "limits", kind))
-                found[str(_at(item, "spec", "nodeName"))] += count
+            for one in listed(item, "spec", "containers"):
+                count = _number(at(one, "resources", "limits", kind))
+                found[str(at(item, "spec", "nodeName"))] += count
     return found
 
 
 def _own_taints(node: Mapping[str, Any]) -> set[Taint]:
     """Those that keep pods away, but for Kubernetes' own, of which conditions tell."""
-    return {(str(_at(one, "key")), str(_at(one, "value") or ""), str(_at(one, "effect")))
-            for one in _listed(node, "spec", "taints")
-            if _at(one, "effect") in ("NoSchedule", "NoExecute")
-            and not str(_at(one, "key")).startswith("node.kubernetes.io/")}  # fmt: skip
+    return {(str(at(one, "key")), str(at(one, "value") or ""), str(at(one, "effect")))
+            for one in listed(node, "spec", "taints")
+            if at(one, "effect") in ("NoSchedule", "NoExecute")
+            and not str(at(one, "key")).startswith("node.kubernetes.io/")}  # fmt: skip
 
 
 def _taints(nodes: Sequence[Mapping[str, Any]], kind: str) -> set[Taint]:
@@ -239,7 +228,7 @@ def _taints(nodes: Sequence[Mapping[str, Any]], kind: str) -> set[Taint]:
 
 
 def _networks(nodes: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    found = [_at(node, "status", "allocatable") for node in nodes]
+    found = [at(node, "status", "allocatable") for node in nodes]
     return tuple(sorted({str(key) for own in found if isinstance(own, Mapping) for key in own
                          if NETWORK.search(str(key)) and _KEY.fullmatch(str(key))}))  # fmt: skip
 
@@ -258,9 +247,9 @@ def _host(
         notes.append(message("{name} lacks the label {labels}: left out, as schedulers do",
                              name=name, labels=", ".join(missing)))  # fmt: skip
         return
-    ready = [_at(one, "status") for one in _listed(node, "status", "conditions")
-             if _at(one, "type") == "Ready"]  # fmt: skip
-    free = not _at(node, "spec", "unschedulable") and ready in ([], ["True"])
+    ready = [at(one, "status") for one in listed(node, "status", "conditions")
+             if at(one, "type") == "Ready"]  # fmt: skip
+    free = not at(node, "spec", "unschedulable") and ready in ([], ["True"])
     if not free:
         notes.append(message("{name} is cordoned or not ready: left out", name=name))
     for key, value, effect in sorted(_own_taints(node) - taints) if free else ():

@@ -67,8 +67,8 @@ CARDS: Final[Mapping[str, Card]] = MappingProxyType(
     }
 )
 """Cards by name; peaks in bf16 without sparsity: NVIDIA A100, H100 and H200 SXM data sheets (1,979
-with sparsity). Multiprocessors: NVIDIA's white papers on the Ampere and the Hopper architecture; H800:
-github.com/deepseek-ai/profile-data."""
+with sparsity). Multiprocessors: NVIDIA's white papers on the Ampere and the Hopper architecture;
+H800: github.com/deepseek-ai/profile-data."""
 
 
 def card(name: str) -> Card:
