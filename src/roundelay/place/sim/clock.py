@@ -92,7 +92,7 @@ class ClusterClock:
         runs = [Run(i, job, _kind(kinds, cluster, i, job.cards), job.seconds)
                 for i, job in enumerate(jobs)]  # fmt: skip
         self.outcome = Outcome(runs)
-        self.record = Record(cluster, settings.exchange) if record else None
+        self.record = Record(cluster, settings.exchange, first) if record else None
         self.left, self._in_vain = len(runs), 0
         self._events: list[tuple[float, int, str, Any]] = []
         self._count, self._area = 0, 0.0
