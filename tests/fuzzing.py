@@ -50,6 +50,7 @@ from roundelay.formats.pickled import read_pickle
 from roundelay.formats.ras import read_ras
 from roundelay.formats.rocm_topo import read_rocm_topo
 from roundelay.formats.schedule import read_schedule, write_schedule
+from roundelay.formats.scontrol import read_nodes
 from roundelay.formats.slurm import read_topology_conf
 from roundelay.formats.slurm_write import write_topology_conf, write_topology_yaml
 from roundelay.formats.timeline import read_timeline, write_timeline
@@ -58,6 +59,8 @@ from roundelay.formats.topograph import read_topograph
 from roundelay.formats.topology_yaml import read_topology_yaml
 from roundelay.formats.tuner import read_tuner
 from roundelay.formats.watchdog import read_watchdog
+from roundelay.formats.xml import read_xml
+from roundelay.formats.yaml_nodes import read_yaml
 from roundelay.simulate.nccl import predict
 
 SLOWEST = 20
@@ -173,6 +176,9 @@ READERS = {
     "topology_yaml": (for_slurm(read_topology_yaml), "topology.yaml"),
     "topograph": (for_slurm(read_topograph), "topograph.yaml"),
     "kueue": (read_kueue, "kueue.yaml"),
+    "yaml": (read_yaml, "topology.yaml", "topograph.yaml", "kueue.yaml"),
+    "xml": (read_xml, "topology.xml", "graph.xml", "msccl.xml"),
+    "scontrol": (read_nodes, "scontrol.txt"),
     "hosts": (lambda data: hosts(data.decode("utf-8", "replace")), "hosts.txt"),
     "ibnetdiscover": (for_slurm(read_ibnetdiscover), "ibnetdiscover.txt"),
     "ibnet_flat": (for_slurm(read_ibnet_flat), "ibnet_flat.txt"),

@@ -49,7 +49,7 @@ def test_who_differs():
     assert "logs_differ" not in look(**same)[0]
     other = look(a=same["a"], b=own(1, "2.19.3", "Tree"))[0]["logs_differ"]
     assert other.fault
-    assert "NCCL 2.21.5 (a.log); NCCL 2.19.3 (b.log)" in str(other.reason)
+    assert "NCCL: 2.21.5 (a.log); 2.19.3 (b.log)" in str(other.reason)
     assert "NCCL_ALGO: Ring (a.log); Tree (b.log)" in str(other.reason)
     assert "NCCL_DEBUG_FILE" not in str(other.reason)
 

@@ -143,6 +143,14 @@ def test_times_that_run_backwards():
     assert found["timeline"].figures["events"] == 4
 
 
+def test_a_walk_that_cannot_be():
+    walk = json.loads(SEEDS["walk.json"])
+    found, _ = look(json.dumps(walk | {"token_us": -3.0}).encode())
+    assert "a time, found -3 us" in str(found["impossible"].reason)
+    with pytest.raises(RoundelayError, match=r"exchange_share, found 1\.7, at most 1"):
+        look(json.dumps(walk | {"exchange_share": 1.7}).encode())
+
+
 def test_wrong_and_impossible_rows_of_a_bench():
     row = json.loads(SEEDS["bench.json"])["rows"][0]
     rows = [row | {"wrong": 3}, row | {"time_us": -1.0}, row | {"algbw_GBps": 99.0},

@@ -82,6 +82,14 @@ def test_facts():
     assert "nic, found 400 GB/s, at most 200 GB/s" in told
 
 
+def test_facts_that_contradict_each_other():
+    facts = {"op": "all_reduce", "gpus": 8, "message_bytes": 10**9, "call_us": 10000,
+             "algbw_GBps": 400}  # fmt: skip
+    found, _ = look(json.dumps(facts))
+    assert "algbw, found 400 GB/s, while size over time" in str(found["impossible"].reason)
+    assert "impossible" not in look(json.dumps(facts | {"algbw_GBps": 100}))[0]
+
+
 def test_a_machine():
     data = (FILES / "topology.xml").read_bytes()
     found, whole = look(

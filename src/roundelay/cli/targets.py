@@ -136,11 +136,37 @@ def only_one(ranks: Sequence[int] | None) -> int:
     return ranks[0]
 
 
+def given(*names: str) -> list[str]:
+    """Those of the parameters that were given, as they are written."""
+    context, default = click.get_current_context(), click.core.ParameterSource.DEFAULT
+    return [
+        p.opts[0] if isinstance(p, click.Option) else p.opts[0].upper()
+        for p in context.command.params
+        if p.name in names and context.get_parameter_source(p.name) is not default
+    ]
+
+
 def leave_out(*given: Any) -> None:
     """Refuse what a schedule file already says."""
     if any(given):
         raise click.UsageError("a schedule file has its ranks, root and parameters in it; "
                                "leave out -n, -p and --root")  # fmt: skip
+
+
+def no_use(names: Sequence[str], where: str, instead: str = "") -> None:
+    """Refuse options that would change nothing.
+
+    Args:
+        names: parameters of the command's function.
+        where: they change nothing, such as "without --for".
+        instead: what else may have been meant, such as "add --for".
+
+    Raises:
+        UsageError: one of them was given.
+    """
+    if idle := given(*names):
+        what = f"{instead}, or leave it out" if instead else "leave it out"
+        raise click.UsageError(f"{idle[0]} changes nothing {where}; {what}")
 
 
 def load(target: str) -> list[Algorithm] | Schedule:

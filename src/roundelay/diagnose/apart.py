@@ -12,6 +12,8 @@ from .seen import names
 OWN: Final = ("NCCL_HOSTID", "NCCL_DEBUG_FILE", "NCCL_TOPO_DUMP_FILE", "NCCL_GRAPH_DUMP_FILE")
 """Variables that a rank has for itself."""
 LISTED: Final = 8
+VALUES: Final = 4
+"""Of a variable that are told."""
 
 
 def apart_findings(job: Job, whole: NcclLog) -> list[Finding]:
@@ -49,8 +51,9 @@ def _differ(job: Job) -> Finding | None:
     """Versions, variables and networks that are not the same in all files."""
     parts, lines = [], list[Line]()
     for what, by in _compared(job).items():
-        parts.append(f"{what}: " + "; ".join(
-            f"{value or '-'} ({names(files, 2)})" for value, (files, _) in by.items()))  # fmt: skip
+        values = [f"{value[:80] or '-'} ({names(files, 2)})" for value, (files, _) in by.items()]
+        more = ["..."] if len(values) > VALUES else []
+        parts.append(f"{what}: " + "; ".join([*values[:VALUES], *more]))
         lines += [line for _, line in by.values() if line is not None]
     if not parts:
         return None
@@ -71,8 +74,9 @@ def _compared(job: Job) -> dict[str, _By]:
     found: dict[str, _By] = {}
     pairs = list(zip(job.files, job.logs, strict=True))
     for file, log in pairs:
-        if log.versions:
-            _note(found, "NCCL", " / ".join(log.versions), file, next(iter(log.versions.values())))
+        for version, line in log.versions.items():
+            library, _, number = version.partition(" ")
+            _note(found, library, number, file, line)
         kinds = sorted({way.name.partition("/")[0] for way in log.networks.values()})
         if kinds:
             ways = log.networks.values()

@@ -175,7 +175,21 @@ def sound_facts(facts: Facts, bounds: Bounds) -> tuple[Facts, list[Odd]]:
         odd += [_fact(facts, name, rate, most) for rate in high.values()]
         if high:
             changed[name] = {key: rate for key, rate in rates.items() if key not in high}
+    if rate := _at_odds(facts):
+        said = max(facts.algbw.values())
+        odd.append(_fact(facts, "algbw", said, rate)._replace(why="apart"))
+        changed["algbw"] = {}
     return (replace(facts, **changed) if changed else facts), odd
+
+
+def _at_odds(facts: Facts) -> float:
+    """Size over time, GB/s, where one of each is told and algbw is another rate; else 0."""
+    told = (facts.sizes, facts.times, facts.algbw)
+    if any(len(series) != 1 for series in told) or not max(facts.times.values()):
+        return 0.0
+    rate = max(facts.sizes.values()) / max(facts.times.values()) / GB
+    said = max(facts.algbw.values())
+    return rate if abs(rate - said) > SMALL + APART * max(rate, said) else 0.0
 
 
 def _fact(facts: Facts, name: str, rate: float, most: float) -> Odd:

@@ -105,11 +105,7 @@ def diagnose(
         what = message("left out, as nothing known is in them: {files}",
                        files=names(strange, LISTED))  # fmt: skip
         found.notes.append(("", Note(0, what)))
-    found.findings[:0] = [
-        *ended_findings(found.ended), *_dumped(found), *_logged(found),
-        *time_findings(found.traces), *trace_findings(found.traces), *ras_findings(found.reports),
-        *inspected_findings(found.inspected), *averaged_findings(found.averaged),
-    ]  # fmt: skip
+    found.findings[:0] = _joint(found)
     if [kinds for _, kinds in found.files] == [("facts",)] and not found.findings and found.notes:
         file, note = found.notes[0]
         raise RoundelayError(f"{file}: {note.what.values.get('error', note.what)}")
@@ -117,6 +113,15 @@ def diagnose(
         found.findings = [of_file(finding) for finding in found.findings]
     found.sort()
     return found
+
+
+def _joint(found: Diagnosis) -> list[Finding]:
+    """Of files that make one picture."""
+    return [
+        *ended_findings(found.ended), *_dumped(found), *_logged(found),
+        *time_findings(found.traces), *trace_findings(found.traces), *ras_findings(found.reports),
+        *inspected_findings(found.inspected), *averaged_findings(found.averaged),
+    ]  # fmt: skip
 
 
 def _dumped(found: Diagnosis) -> list[Finding]:

@@ -195,7 +195,11 @@ def walk_findings(file: str, data: bytes) -> list[Finding]:
     """
     walk = _decoded(data, _Walk, "walk of roundelay walk")
     at = Evidence(file, 0, f"token_us {walk.token_us:g}")
-    if walk.token_us <= 0 or not 0 <= walk.exchange_share <= 1:
+    if not 0 <= walk.exchange_share <= 1:
+        raise RoundelayError(
+            f"this cannot be: exchange_share, found {walk.exchange_share:g}, at most 1 of a token"
+        )
+    if walk.token_us <= 0:
         return odd_findings(file, [Odd("time", "time", walk.token_us, 0.0, at)], "time")
     figures: Figures = {
         "ranks": walk.ranks, "tokens": walk.tokens, "token_ms": walk.token_us / 1e3,
