@@ -116,7 +116,7 @@ def command(
 ) -> int:
     """Time and print, or do what else is asked."""
     leave_out(action, where is not None)
-    asked["scores"] = read(scores, asked["skew"])
+    asked["scores"] = read(scores)
     if action != "bench":
         if ranks or where:
             raise click.UsageError(f"-n and --cluster are for bench; {action} takes --nodes and "

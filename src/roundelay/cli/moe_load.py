@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-import click
-
 from ..errors import RoundelayError
 from ..moe.bench import Load
 from ..moe.gate import read_scores
 from ..topology import Cluster
-from .targets import given
+from .targets import no_use
 
 TOKENS: Final = 256
 """Tokens of a rank, where processes of this machine exchange them."""
@@ -40,25 +38,19 @@ def load_here(ranks: int, nodes: int | None, cards: int | None, **asked: Any) ->
 
 def leave_out(action: str, clocked: bool) -> None:
     """Refuse options that would change nothing."""
-    unused: tuple[str, ...]
     if action != "bench":
-        unused = ("hidden", "dtype", "scales", "sms", "iters")
-        why = f"bench; leave out with {action}"
+        no_use(("hidden", "dtype", "scales", "sms", "iters"), f"for {action}; it is for bench")
     elif clocked:
-        unused, why = ("iters",), "processes of this machine; leave out with --cluster"
+        no_use(("iters",), "with --cluster; it is for processes of this machine")
     else:
-        unused, why = ("sms",), "the clock; add such as --cluster h800:2"
-    if names := given(*unused):
-        raise click.UsageError(f"{', '.join(names)}: for {why}")
+        no_use(("sms",), "without --cluster", "add such as --cluster h800:2")
 
 
-def read(scores: str, skew: float | None) -> Any:
+def read(scores: str) -> Any:
     """The scores of a file; None for those that are drawn."""
     if scores == "uniform":
         return None
-    if skew is not None:
-        raise click.UsageError("--skew is for scores that are drawn; leave it out with a file of "
-                               "--scores")  # fmt: skip
+    no_use(("skew",), "with a file of --scores")
     return read_scores(Path(scores))
 
 
