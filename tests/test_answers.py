@@ -3,6 +3,7 @@
 import pytest
 
 from roundelay import cli
+from roundelay.cli.output import save
 from roundelay.diagnose.finding import shown
 from roundelay.diagnose.logs import log_findings
 from roundelay.formats.nccl_log import read_nccl_log
@@ -109,3 +110,32 @@ def test_advice_of_the_library_is_no_fault(told):
     assert status == 0
     assert "numa_balancing=0" in out
     assert "nccl_warns" not in out
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    file = tmp_path / "r.md"
+    save(file, "before")
+    file.chmod(0o640)
+
+    def full(self, data):
+        with self.open("wb") as part:
+            part.write(data[:3])
+        raise OSError(28, "No space left on device", str(self))
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", full)
+    with pytest.raises(OSError, match="No space left") as error:
+        save(file, "after")
+    assert error.value.filename == str(file)
+    monkeypatch.undo()
+    assert [path.name for path in tmp_path.iterdir()] == ["r.md"]
+    assert file.read_text() == "before"
+    save(file, "after")
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("after", 0o640)
+    save(tmp_path / "/dev/null", "nowhere")
+
+
+def test_findings_are_told_though_the_report_cannot_be_saved(told):
+    status, out, err = told("--save", "nowhere/r.md", t=SLOW)
+    assert status == 2
+    assert out.startswith("off: ")
+    assert "error: nowhere/r.md: No such file or directory" in err

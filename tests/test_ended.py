@@ -58,6 +58,7 @@ def test_what_ended_a_rank_comes_first(text, kind, words):
     [
         "[rank1]: torch.distributed.DistBackendError: NCCL communicator was aborted on rank 1.\n",
         "[rank1]: RuntimeError: [../gloo/transport/tcp/pair.cc] Connection closed by peer\n",
+        "[rank1]: RuntimeError: Detected mismatch between collectives on ranks. Rank 1 runs\n",
         "  rank      : 3 (local_rank: 3)\n  exitcode  : -6 (pid: 22335)\n",
         "mpirun: process rank 5 with PID 7 on node a exited on signal 15\n",
         "WARNING ImportError: no module fused_kernel, going on without\n",

@@ -46,10 +46,11 @@ _SAID: Final[MappingProxyType[Cause, _Told]] = MappingProxyType({
 
 
 def ended_findings(ends: Sequence[End]) -> list[Finding]:
-    """A finding for each cause, with the ranks of a file that met it first."""
+    """A finding for each cause, with its ranks; each rank of a file by what it met first."""
     first: dict[object, End] = {}
     for end in ends:
-        at = (end.line.file, (end.cause, end.said) if end.rank is None else end.rank)
+        who = (end.cause, end.said) if end.rank is None else end.rank
+        at = (end.line.file, who)
         first.setdefault(at, end)
     by: dict[Cause, list[End]] = {}
     for end in first.values():

@@ -107,13 +107,13 @@ def waits_of(groups: Sequence[Group], dumps: Sequence[Dump]) -> Waits:
              for open_ in (*_collectives(group, of), *_messages(group, sent))]  # fmt: skip
     busy = {rank for call in found for rank in call.waiting}
     roots: dict[int, Open] = {}
-    for call in sorted(found, key=lambda c: c.first):
-        for rank in call.absent:
+    for lacking in sorted(found, key=lambda c: c.first):
+        for rank in lacking.absent:
             if rank not in busy:
-                roots.setdefault(rank, call)
+                roots.setdefault(rank, lacking)
     by: dict[Key, tuple[Open, list[int]]] = {}
-    for rank, call in sorted(roots.items()):
-        by.setdefault(call.key, (call, []))[1].append(rank)
+    for rank, lacking in sorted(roots.items(), key=lambda pair: pair[0]):
+        by.setdefault(lacking.key, (lacking, []))[1].append(rank)
     late = [(call, tuple(r for r in ranks if r in of)) for call, ranks in by.values()]
     silent = [(call, tuple(r for r in ranks if r not in of)) for call, ranks in by.values()]
     full = tuple(call for call in found if not call.absent)
@@ -150,9 +150,9 @@ def _messages(group: Group, sent: Mapping[tuple[str, int], Sequence[Call]]) -> I
         for call, ends in _open_messages(group, sent.get((group.name, rank), ())):
             key = Key(group.name, 0, ends)
             found.setdefault(key, Open(key, group)).waiting.setdefault(rank, call)
-    for key, call in found.items():
-        call.absent = tuple(rank for rank in key.ends if rank not in call.waiting)
-        yield call
+    for key, message in found.items():
+        message.absent = tuple(rank for rank in key.ends if rank not in message.waiting)
+        yield message
 
 
 def _open_messages(group: Group, own: Sequence[Call]) -> list[tuple[Call, tuple[int, int]]]:

@@ -33,7 +33,8 @@ _OWN_RANK: Final = re.compile(r"^\s*(?:\[[^\]]*\]:\s*)?rank *: *(\d{1,7})\b")
 _FOLLOWS: Final = re.compile(
     r"DistBackendError|DistNetworkError|ChildFailedError|SignalException|BrokenPipe|"
     r"ConnectionReset|Connection (?:closed|reset)|closed by peer|NCCL (?:error|communicator)|"
-    r"[Tt]imed? ?out|TimeoutError|aborted|Process group|gloo|HTTPError|ImportWarning"
+    r"[Cc]ollective|monitoredBarrier|[Tt]imed? ?out|TimeoutError|aborted|Process group|gloo|"
+    r"HTTPError"
 )
 _NEAR: Final = 300
 """Lines from a traceback's head to its error, at most."""
