@@ -91,6 +91,7 @@ def test_groups_follow_the_order():
         ("data=6,order=data,data_bytes=1G", "order data; expected"),
         ("data=0,data_bytes=1G", "expected 1 or more"),
         ("data=2,date_bytes=1G", "volume of 'date'"),
+        ("data=2,data_bytes=1,expert_bytes=1G", "a volume of expert, whose degree isn't said"),
         ("data=2,heads=4", "heads"),
         ("data=2,data_bytes=1GBps", "data: '1GBps'"),
         ("data=2,data_bytes", "expected key=value"),
