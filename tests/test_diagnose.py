@@ -125,7 +125,7 @@ def test_a_file_that_cannot_be_read_hides_no_other(tmp_path):
     ("name", "kind"),
     [("topology.xml", ("nccl_topology",)), ("graph.xml", ("nccl_graph",)),
      ("topo_m.txt", ("topo_matrix",)), ("showtopo.txt", ("rocm_topo",)),
-     ("nccl.log", ("nccl_log", "nccl_tests")), ("watchdog.log", ("watchdog",)),
+     ("nccl.log", ("nccl_log", "nccl_tests")), ("watchdog.log", ("watchdog", "ended")),
      ("flight1", ("flight",)), ("flight2.json", ("flight",)), ("trace.json", ("trace",)),
      ("graph.et", ("execution_trace",)), ("ras.txt", ("ras",)),
      ("inspector.jsonl", ("inspector",)),

@@ -68,7 +68,8 @@ _LATER: Final = MappingProxyType(
     {
         "nccl_log": (b"CCL INFO", b"CCL WARN", b"CCL TRACE"),
         "watchdog": (b"WorkNCCL(", b"detected by watchdog", b"CollectiveFingerPrint(", b"NCCLRAS",
-                     b"gloo/transport", b"onnectFullMesh", b"Timed out waiting", b"next_op="),
+                     b"gloo/transport", b"onnectFullMesh", b"monitoredBarrier", b"Timed out wait",
+                     b"next_op="),
         "ended": (b"OutOfMemoryError", b"oom_kill", b"oom-kill", b"Out Of Memory",
                   b"exited on signal", b"NVRM: Xid", b"exitcode", b"Traceback (most recent call",
                   b": Killed", b": Segmentation", b": Bus error"),
