@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -41,9 +41,10 @@ def drawing(machine: Machine, translate: Translate, lang: str) -> str:
     """
     places, frames, width = _places(machine, translate)
     height = (NIC_Y if machine.nics else CARD_Y) + HIGH + 2 * MARGIN
+    ends: tuple[Card | Nic, ...] = (*machine.cards, *machine.nics)
     parts = [tag("rect", x=0, y=0, width=width, height=num(height), rx=8, class_="rl-card"),
              *frames, *_links(machine, places, width), *_near(machine, places),
-             *(_box(end, places[end.name]) for end in (*machine.cards, *machine.nics)
+             *(_box(end, places[end.name]) for end in ends
                if end.name in places)]  # fmt: skip
     title = message("What is connected how").tell(translate)
     body = f"<title>{escape(title)}</title><style>{STYLE}</style>{''.join(parts)}"
@@ -65,7 +66,8 @@ def _places(machine: Machine, translate: Translate) -> tuple[dict[str, _Place], 
         cards = [end for end in own if isinstance(end, Card)]
         nics = [end for end in own if isinstance(end, Nic)]
         wide = max(len(cards), len(nics), 1) * (WIDE + GAP) + GAP
-        for row, y in ((cards, CARD_Y), (nics, NIC_Y)):
+        rows: tuple[tuple[Sequence[Card | Nic], float], ...] = ((cards, CARD_Y), (nics, NIC_Y))
+        for row, y in rows:
             start = x + (wide - len(row) * (WIDE + GAP) + GAP) / 2
             for i, end in enumerate(row):
                 places[end.name] = _Place(start + i * (WIDE + GAP) + WIDE / 2, y)
