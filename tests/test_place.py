@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import tracemalloc
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -90,6 +91,7 @@ def test_groups_follow_the_order():
         ("data=6,order=data,data_bytes=1G", "order data; expected"),
         ("data=0,data_bytes=1G", "expected 1 or more"),
         ("data=2,date_bytes=1G", "volume of 'date'"),
+        ("data=2,data_bytes=1,expert_bytes=1G", "a volume of expert, whose degree isn't said"),
         ("data=2,heads=4", "heads"),
         ("data=2,data_bytes=1GBps", "data: '1GBps'"),
         ("data=2,data_bytes", "expected key=value"),
@@ -323,6 +325,18 @@ def test_the_optimum_where_nodes_hold_two_blocks():
     assert (placing.block, placing.capacity.max()) == (4, 2)
     best = optimum(placing.objective, placing.capacity, placing.blocks)
     assert placing.objective.exact(placing.ours())[0] <= placing.objective.exact(best)[0] * 1.0001
+
+
+@pytest.mark.parametrize("nodes", [8192, 16384])
+def test_a_job_of_all_cards_takes_little_memory(nodes):
+    """65,536 cards, of as many or of twice as many: pairs of nodes alone are 33 million."""
+    room = Room.all_of(cluster(f"dgx-h100:{nodes}"))
+    tracemalloc.start()
+    found = place(parallel("large", {"data": 65536}, volumes={"data": 1e9}), room)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200e6
+    assert len(np.unique(found.cards)) == 65536
 
 
 def test_a_torus_is_priced_link_by_link():

@@ -25,6 +25,8 @@ WORK: Final = 120_000
 """Messages that are looked at in all, about, while placements are improved."""
 BATCH: Final = 4_000_000
 """Messages of placements that are scored at once."""
+PAIRS: Final = 2_000_000
+"""Of blocks that are listed, to exchange them or to move one; of more, some are drawn."""
 BETTER: Final = 1e-9
 
 
@@ -217,9 +219,17 @@ def _improved(
     return placed, value
 
 
+def _pairs(n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """All pairs of blocks, or some by chance where they are more than can be looked at."""
+    if n * (n - 1) // 2 <= PAIRS:
+        return np.triu_indices(n, 1)
+    a, b = rng.integers(n, size=(2, WORK))
+    return a, b
+
+
 def _neighbours(placed: Ints, room: Ints, rng: np.random.Generator, most: int) -> Ints:
     n = len(placed)
-    a, b = np.triu_indices(n, 1)
+    a, b = _pairs(n, rng)
     differ = placed[a] != placed[b]
     a, b = a[differ], b[differ]
     free = np.flatnonzero(room > np.bincount(placed, minlength=len(room)))
@@ -231,6 +241,10 @@ def _neighbours(placed: Ints, room: Ints, rng: np.random.Generator, most: int) -
     swaps = np.repeat(placed[None, :], len(a), axis=0)
     rows = np.arange(len(a))
     swaps[rows, a], swaps[rows, b] = placed[b], placed[a]
-    moves = np.repeat(placed[None, :], len(free) * n, axis=0)
-    moves[np.arange(len(moves)), np.tile(np.arange(n), len(free))] = np.repeat(free, n)
+    moved, to = np.tile(np.arange(n), len(free)), np.repeat(free, n)
+    if len(moved) * n > PAIRS:
+        some = rng.choice(len(moved), min(len(moved), most), replace=False)
+        moved, to = moved[some], to[some]
+    moves = np.repeat(placed[None, :], len(moved), axis=0)
+    moves[np.arange(len(moves)), moved] = to
     return np.concatenate([swaps, moves])

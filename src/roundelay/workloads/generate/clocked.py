@@ -19,6 +19,8 @@ from ...topology import Cluster
 
 MEMORY: Final = {"h100": 3.35e12, "h200": 4.8e12, "h800": 3.35e12, "a100": 2.039e12, "b200": 8e12}
 """Bytes a second of a card's memory: NVIDIA's data sheets of the SXM cards, A100 with 80 GB."""
+CAPACITY: Final = {"h100": 80e9, "h200": 141e9, "h800": 80e9, "a100": 80e9, "b200": 180e9}
+"""Bytes of a card's memory, of the same sheets; of B200 those that a DGX B200 has for each."""
 ITEM: Final = 2
 """Bytes of a number, bfloat16."""
 
@@ -63,6 +65,13 @@ def memory_rate(cluster: Cluster) -> float:
             return rate
     raise RoundelayError(f"the memory rate of the cards of {cluster.name} is not known; give it by "
                          "--memory-rate, such as --memory-rate 3.35e12")  # fmt: skip
+
+
+def overfull(cluster: Cluster, ranks: int, model: Large) -> tuple[float, float] | None:
+    """Bytes of weights on a card, and of its memory, where that is less; None where it isn't."""
+    capacity = next((c for name, c in CAPACITY.items() if name in cluster.name), None)
+    weights = model.read * ITEM / ranks
+    return (weights, capacity) if capacity is not None and weights > capacity else None
 
 
 def token(cluster: Cluster, ranks: int, model: Large, rate: float) -> dict[str, Any]:
