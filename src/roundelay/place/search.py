@@ -81,7 +81,9 @@ def units(layout: tuple[int, ...]) -> list[int]:
     return sorted(found, reverse=True)
 
 
-def choices(room: Ints, blocks: int, sizes: list[int], layout: tuple[int, ...]) -> Iterator[Ints]:
+def choices(
+    room: Ints, blocks: int, sizes: list[int], layout: tuple[int, ...], *, spread: bool
+) -> Iterator[Ints]:
     """[block] nodes that may be taken, in ascending order; the tightest first."""
     yield best_fit(room, blocks, sizes)
     for height, domain in _places(room, blocks, sizes):
@@ -92,7 +94,7 @@ def choices(room: Ints, blocks: int, sizes: list[int], layout: tuple[int, ...]) 
             yield np.repeat(np.arange(len(room)), take)
         if height:
             yield from _evenly(room, blocks, sizes, height, domain)
-    for size in sizes[1:-1]:
+    for size in sizes[1:-1] if spread else ():
         yield _spread(room, blocks, size)
     yield first_fit(room, blocks)
 
@@ -162,6 +164,7 @@ def search(
     *,
     more: Sequence[Ints] = (),
     order_only: bool = False,
+    spread: bool = False,
     starts: int = STARTS,
 ) -> Ints:
     """[block] the node of each.
@@ -175,9 +178,14 @@ def search(
         messages: between blocks, of one placement.
         more: orders of blocks to try besides those of the degrees.
         order_only: take the nodes as they are, which have room for no more.
+        spread: try nodes of as many domains as there are, too.
         starts: placements that are improved; 0: take the best as it is.
     """
-    found = [first_fit(room, blocks)] if order_only else choices(room, blocks, sizes, layout)
+    found = (
+        [first_fit(room, blocks)]
+        if order_only
+        else choices(room, blocks, sizes, layout, spread=spread)
+    )
     taken = list({nodes.tobytes(): nodes for nodes in found}.values())
     tries = {order.tobytes(): order for order in (*orders(layout), *more)}.values()
     first = []
