@@ -46,15 +46,17 @@ def found_options(tp: int, model: Path | None, backend: str, context: int | None
     from ..workloads.generate.gguf_file import GgufFile, find_model, need_gguf
     from ..workloads.generate.messages import Options
     from ..workloads.generate.tokenizer import Tokenizer
+    from ..workloads.generate.whole import check
 
     need_gguf()
     path = model or find_model()
     file = GgufFile(path)
-    shape = Shape.read(file)
+    shape, tokenizer = Shape.read(file), Tokenizer(file)
+    check(file, shape, tokenizer.size)
     Cut.of(shape, 0, tp)
     most = min(context or shape.context, shape.context)
     options = Options(str(path.resolve()), tp, backend, context, threads=threads, **more)
-    return options, Tokenizer(file), most
+    return options, tokenizer, most
 
 
 def need_torch() -> None:
