@@ -1,6 +1,9 @@
 """A model's file that is damaged, a part of one, or one of another kind is told by an error."""
 
+import asyncio
 import random
+import time
+from contextlib import suppress
 
 import pytest
 from small_gguf import FACTS, gguf
@@ -11,6 +14,8 @@ pytest.importorskip("gguf", reason="the extra `llm` is not installed")
 
 from roundelay.workloads.generate.cut import Shape
 from roundelay.workloads.generate.gguf_file import GgufFile
+from roundelay.workloads.generate.instance import GRACE, Instance
+from roundelay.workloads.generate.messages import Options
 from roundelay.workloads.generate.tokenizer import Tokenizer
 from roundelay.workloads.generate.whole import check
 
@@ -87,3 +92,22 @@ def test_whatever_byte_is_wrong(opened):
             file.part("token_embd.weight")
         except RoundelayError:
             continue
+
+
+def test_a_start_that_is_given_up_ends_at_once(tmp_path):
+    """Its ranks are not waited for while they load."""
+    pytest.importorskip("roundelay._native", reason="the native core is not built")
+    path = tmp_path / "model.gguf"
+    path.write_bytes(gguf())
+
+    async def go():
+        instance = Instance(Options(str(path), 2))
+        starting = asyncio.create_task(instance.start())
+        await asyncio.sleep(1)
+        starting.cancel()
+        begun = time.monotonic()
+        with suppress(asyncio.CancelledError):
+            await starting
+        return time.monotonic() - begun
+
+    assert asyncio.run(go()) < GRACE / 2

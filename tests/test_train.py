@@ -119,6 +119,27 @@ def test_a_rank_is_killed_from_outside_and_then_the_starter(tmp_path, monkeypatc
         assert [*tmp_path.iterdir()] == [other]
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_interrupt_has_no_traceback(tmp_path, begun):
+    """Neither while the ranks are being started nor later."""
+    words = [sys.executable, "-m", "roundelay", "train", "--text", TEXT, *SMALL]
+    words += ["--steps", "1000000", "--ranks", "3"]
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        if begun:
+            noted(tmp_path, 3)
+        else:
+            until(lambda: [*tmp_path.glob("*/1/settings.json")])
+            time.sleep(0.5)  # they import torch
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert (process.returncode, said) == (130, b"")
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.parametrize("zero", ["0", "1"])
 @pytest.mark.parametrize(
     ("ranks", "kills"),

@@ -90,6 +90,7 @@ def launch(
     timeout: float | None = None,
     elastic: bool = False,
     linger: float | None = None,
+    interrupt: signal.Signals = signal.SIGINT,
 ) -> int:
     """Runs a command once for each environment, until all have ended.
 
@@ -106,6 +107,8 @@ def launch(
         elastic: the others go on when one fails, as they may by `Communicator.shrink`.
         linger: seconds that the others have when one has ended by itself, well or not, in a job
             that is elastic; None: as many as they need.
+        interrupt: what ranks get at SIGINT. SIGTERM is for programs that would only print where
+            they were.
 
     Returns:
         0, or the exit status of the first rank that failed, 128 + its number for a signal; 124 at
@@ -114,7 +117,7 @@ def launch(
     with _signals() as pipe, Crew(command, environments) as crew:
         crew.start(piped=tag)
         deadline = None if timeout is None else time.monotonic() + timeout
-        watch = _Watch(crew, tell, deadline, elastic, linger)
+        watch = _Watch(crew, tell, deadline, elastic, linger, interrupt)
         with selectors.DefaultSelector() as selector:
             selector.register(pipe, selectors.EVENT_READ)
             tags = Tags(crew, selector)
@@ -139,6 +142,7 @@ class _Watch:
     deadline: float | None
     elastic: bool
     linger: float | None = None
+    interrupt: signal.Signals = signal.SIGINT
     status: int = 0
     failed: int = 0  # the first status of a rank, where the others go on
     well: bool = False  # a rank has ended without failing
@@ -158,7 +162,7 @@ class _Watch:
             if self.status == 128 + number:
                 self.crew.send(signal.SIGKILL)
             else:
-                self.crew.send(number)
+                self.crew.send(self.interrupt if number == signal.SIGINT else number)
                 self._end(128 + number)
 
     def look(self) -> None:

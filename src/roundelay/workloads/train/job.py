@@ -222,7 +222,7 @@ def _start(settings: Settings, folder: Path, course: Course, tell: Tell) -> int:
 
     with _Files(own, course).followed():
         status = launch(command, environments, told, elastic=settings.on_failure == "shrink",
-                        linger=settings.patience)  # fmt: skip
+                        linger=settings.patience, interrupt=signal.SIGTERM)  # fmt: skip
     course.ended()
     if course.refused:
         raise RoundelayError(course.refused)
