@@ -293,3 +293,24 @@ def test_a_large_model_on_the_clock():
     assert alone["exchange_share"] == 0
     with pytest.raises(RoundelayError, match="memory-rate"):
         clocked.memory_rate(cluster("mi300x"))
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "fits"),
+    [
+        ("dgx-h100", 8, False),
+        ("dgx-h100:2", 16, True),
+        ("hgx-h200", 8, True),
+        ("gb200-nvl72", 4, False),
+        ("gb200-nvl72", 5, True),
+        ("mi300x", 8, None),
+    ],
+)
+def test_whether_a_large_model_fits(name, ranks, fits):
+    """405 billion numbers of two bytes: eight cards of 80 GB are too few, of an H200 enough."""
+    model = clocked.Large()
+    assert clocked.token(cluster(name), ranks, model, 1e12)["fits"] is fits
+    told = clocked.lacking(cluster(name), ranks, model)
+    assert (told is None) == (fits is not False)
+    if name == "dgx-h100":
+        assert "hold 101 GB of weights, and has 80 GB: cut the model over 11 cards" in str(told)

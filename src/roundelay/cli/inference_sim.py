@@ -34,6 +34,7 @@ from ..units import format_time, parse_time
 from .base import Command, say
 from .instanced import instances, write, write_options
 from .output import emit, figure, table
+from .serving import tell_lacking
 from .targets import Checked, cluster_option
 
 MADE_UP = (2000, 2.0, 1000, 100)
@@ -146,6 +147,7 @@ def _clocked(where: Cluster, tp: int, layers: int, hidden: int, batch: int, star
         raise click.UsageError("--cluster takes times from the clock; leave out --prefill, --step "
                                "and --full-step, which are measured, or leave it out")  # fmt: skip
     shape = Large(layers, hidden, hidden * 13 // 4, heads=max(1, hidden // 128))
+    tell_lacking(where, tp, shape)
     return speed(where, tp, shape, memory_rate(where), batch, start)
 
 

@@ -13,7 +13,7 @@ from ..units import format_size, format_time
 from .base import Command, say
 from .generate import run_one
 from .output import emit, printable, table
-from .serving import found_options, model_options, where_time_went
+from .serving import found_options, model_options, tell_lacking, where_time_went
 from .targets import cluster_option
 
 NAMES = {
@@ -112,6 +112,7 @@ def _clocked(where: Cluster, tp: int, layers: int, hidden: int, inner: int | Non
 
     ranks = tp if tp > 1 else min(8, where.size)
     shape = Large(layers, hidden, inner or hidden * 13 // 4, heads=max(1, hidden // 128))
+    tell_lacking(where, ranks, shape)
     return token(where, ranks, shape, rate or memory_rate(where))
 
 
