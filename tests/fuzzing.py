@@ -25,6 +25,7 @@ from roundelay.clusters import cluster, read, write
 from roundelay.convert import FAMILIES, convert
 from roundelay.diagnose.facts import read_facts
 from roundelay.diagnose.given import Given
+from roundelay.diagnose.own import TOLD
 from roundelay.diagnose.together import diagnose
 from roundelay.executors.algos import prove_msccl
 from roundelay.executors.plans import prove_mscclpp
@@ -36,18 +37,20 @@ from roundelay.formats.hostlist import hosts
 from roundelay.formats.iblink import read_iblinkinfo, read_ibnet_flat
 from roundelay.formats.ibnet import read_ibnetdiscover
 from roundelay.formats.inspector import read_inspector
+from roundelay.formats.inspector_prom import read_inspector_prom
 from roundelay.formats.kineto import read_kineto
 from roundelay.formats.kueue import read_kueue
 from roundelay.formats.msccl_xml import broken_limits, read_msccl
 from roundelay.formats.mscclpp_plan import read_mscclpp
 from roundelay.formats.nccl_graph import read_nccl_graph
 from roundelay.formats.nccl_log import read_nccl_log
-from roundelay.formats.nccl_tests import read_nccl_tests
+from roundelay.formats.nccl_tests import read_nccl_tests, read_nccl_tests_json
 from roundelay.formats.nccl_topology import read_nccl_topology
 from roundelay.formats.pickled import read_pickle
 from roundelay.formats.ras import read_ras
 from roundelay.formats.rocm_topo import read_rocm_topo
 from roundelay.formats.schedule import read_schedule, write_schedule
+from roundelay.formats.scontrol import read_nodes
 from roundelay.formats.slurm import read_topology_conf
 from roundelay.formats.slurm_write import write_topology_conf, write_topology_yaml
 from roundelay.formats.timeline import read_timeline, write_timeline
@@ -56,6 +59,8 @@ from roundelay.formats.topograph import read_topograph
 from roundelay.formats.topology_yaml import read_topology_yaml
 from roundelay.formats.tuner import read_tuner
 from roundelay.formats.watchdog import read_watchdog
+from roundelay.formats.xml import read_xml
+from roundelay.formats.yaml_nodes import read_yaml
 from roundelay.simulate.nccl import predict
 
 SLOWEST = 20
@@ -74,6 +79,23 @@ DEEPEP = b"""[tuning] Best dispatch (FP8): SMs 24, NVL chunk 8: 43.1 GB/s (RDMA)
 [rank 0] Dispatch + combine bandwidth: 42.25 GB/s, avg_t=1 us
 [rank 1] Dispatch bandwidth: 0.10 GB/s, avg_t=1 us | Combine bandwidth: 1.24 GB/s, avg_t=1
 """
+JOBS = (b'{"cluster":"x","nodes":2,"cards":8,"levels":[],"jobs":[{"kind":"a","cards":8,"block":8,'
+        b'"submit_s":0.0,"work_s":9.0}],"policies":[{"policy":"ours","events":[]}]}')  # fmt: skip
+BENCH = (b'{"machine":{},"ping_ns":90.0,"versions":{},"rows":[{"collective":"all_reduce",'
+         b'"algorithm":"ring","ranks":2,"bytes":1000000,"dtype":"float32","in_place":true,"time_us":100.0,'
+         b'"algbw_GBps":10.0,"busbw_GBps":10.0,"wrong":0}],"geometric_mean":0.9}')  # fmt: skip
+WALK = (b'{"prompt":"a","text":"b","ranks":2,"steps":[{"name":"token","token":0}],"tokens":4,'
+        b'"token_us":9000.0,"compute_us":7000.0,"wait_us":100.0,"exchanges_per_token":60,'
+        b'"exchange_share":0.2}')  # fmt: skip
+TESTS = (b'{"version":"2.17.1","args":["./build/all_reduce_perf","-J","x"],"nccl_version":22703,'
+         b'"config":{"validation":"true","devices":[{"rank":0,"group":0,"pid":1,"hostname":"h",'
+         b'"device":0,"device_hex":"0x01","device_info":"NVIDIA H100 80GB HBM3"},{"rank":1,'
+         b'"hostname":"h","device":1,"device_info":"NVIDIA H100 80GB HBM3"}]},"results":[{"size":'
+         b'1048576,"count":262144,"type":"float","redop":"sum","root":-1,"out_of_place":{"time":52.1,'
+         b'"alg_bw":20.13,"bus_bw":20.13,"nwrong":0},"in_place":null},{"size":1073741824,"count":'
+         b'268435456,"type":"float","redop":"sum","root":-1,"out_of_place":{"cpu_time":3300.0,'
+         b'"alg_bw":325.4,"bus_bw":325.4,"nwrong":"N/A"},"in_place":null}],"out_of_bounds":{"count":0,'
+         b'"okay":"true"},"average_bus_bandwidth":{"bandwidth":172.7,"okay":"true"}}')  # fmt: skip
 FACTS = b'{"op": "all_reduce", "gpu": "H100", "gpus": 8, "busbw_GBps": 360, "advertised": 900}'
 
 
@@ -87,6 +109,11 @@ def seeds():
         "table.txt": TABLE, "deepep.txt": DEEPEP, "facts.json": FACTS,
         "kineto.json": trace([gemm(0, 6), nccl(5, 9), step(1, 0, 10)]),
         "hosts.txt": b"node[01-16,20],login,r[1-2]n[1-2].x",
+        "job.toml": b"tensor = 8\ndata = 2\n[model]\nlayers = 4\nhidden = 8\nsequence = 16\n",
+        "job.json": b'{"exchange": [{"name": "a", "pattern": "chain", "groups": [[0, 1], [2, 3]], '
+                    b'"size": "1 GiB"}]}',
+        "jobs.json": JOBS, "tests.json": TESTS, "bench.json": BENCH, "walk.json": WALK,
+        "algorithms.toml": b'[[rule]]\ncollective = "all_reduce"\nalgorithm = "ring"\n',
         "nodelist.txt": b"SLURM_JOB_NODELIST=n[1-3]\nSLURM_JOB_NODELIST=n[3,1-2]\n",
     }  # fmt: skip
     return files
@@ -94,6 +121,15 @@ def seeds():
 
 def any_file(data):
     diagnose([Given("x1", data=data)], None, predict, cluster)
+
+
+def own(data):
+    """As each kind of our own files."""
+    for told in TOLD.values():
+        try:
+            told("x1", data)
+        except RoundelayError:
+            continue
 
 
 def any_conversion(data):
@@ -131,6 +167,7 @@ READERS = {
     "rocm_topo": (read_rocm_topo, "showtopo.txt"),
     "nccl_log": (read_nccl_log, "nccl.log"),
     "nccl_tests": (read_nccl_tests, "table.txt"),
+    "nccl_tests_json": (read_nccl_tests_json, "tests.json"),
     "deepep": (read_deepep, "deepep.txt"),
     "flight": (read_flight, "flight1", "flight2.json"),
     "pickle": (read_pickle, "flight1"),
@@ -139,6 +176,9 @@ READERS = {
     "topology_yaml": (for_slurm(read_topology_yaml), "topology.yaml"),
     "topograph": (for_slurm(read_topograph), "topograph.yaml"),
     "kueue": (read_kueue, "kueue.yaml"),
+    "yaml": (read_yaml, "topology.yaml", "topograph.yaml", "kueue.yaml"),
+    "xml": (read_xml, "topology.xml", "graph.xml", "msccl.xml"),
+    "scontrol": (read_nodes, "scontrol.txt"),
     "hosts": (lambda data: hosts(data.decode("utf-8", "replace")), "hosts.txt"),
     "ibnetdiscover": (for_slurm(read_ibnetdiscover), "ibnetdiscover.txt"),
     "ibnet_flat": (for_slurm(read_ibnet_flat), "ibnet_flat.txt"),
@@ -153,8 +193,11 @@ READERS = {
     "chakra": (read_chakra, "graph.et"),
     "ras": (read_ras, "ras.txt"),
     "inspector": (read_inspector, "inspector.jsonl"),
+    "inspector_prom": (lambda data: read_inspector_prom(BytesIO(data)), "inspector.prom"),
     "facts": (lambda data: read_facts(data, "x"), "facts.json"),
     "cluster": (lambda data: read(data, "x.toml"), "cluster.toml"),
+    "own": (own, "tuner.conf", "cluster.toml", "job.toml", "job.json", "arrivals.csv", "jobs.json",
+            "algorithms.toml", "schedule.json", "x.timeline", "bench.json", "walk.json"),
     "any_file": (any_file,),
     "any_conversion": (any_conversion, "schedule.json", "msccl.xml", "mscclpp.json",
                        "topology.yaml", "x.timeline", "flight1"),
@@ -268,4 +311,6 @@ def fuzz(name, seconds, seed):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 4 or sys.argv[1] not in READERS:
+        sys.exit(f"READER SECONDS SEED; readers: {', '.join(READERS)}")
     print(fuzz(sys.argv[1], float(sys.argv[2]), int(sys.argv[3])))

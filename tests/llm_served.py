@@ -11,10 +11,11 @@ CONTEXT = 512
 
 
 @contextmanager
-def served(folder, *words):
-    """A server of its own, and the port it is at."""
+def served(folder, *words, before="pass"):
+    """A server of its own, started after a line of Python, and the port it is at."""
     told = folder / "told.json"
-    words = [sys.executable, "-m", "roundelay", "llm", "--port", "0", "--context", str(CONTEXT),
+    program = f"from roundelay.cli import main\n{before}\nmain()"
+    words = [sys.executable, "-c", program, "llm", "--port", "0", "--context", str(CONTEXT),
              f"--json={told}", *words]  # fmt: skip
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log)

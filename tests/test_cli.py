@@ -9,6 +9,7 @@ import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
+import click
 import pytest
 
 import roundelay as rl
@@ -291,6 +292,25 @@ def test_nothing_is_said_in_english_only(capsys, monkeypatch, words):
     run(capsys, "--lang", "zh", *words.split())
     texts = {text for a in rl.algorithms() for text in (a.good, a.bad)}
     assert missing <= {"{first} {second}", *texts}
+
+
+def test_help_is_chinese_with_what_click_adds(capsys):
+    _, out, _ = run(capsys, "place", "--help", "--lang", "zh")
+    said = " ".join(out.split())
+    for words in ("用法: roundelay place", "[必填]", "[默认：train.py]", "带节点数的机型"):
+        assert words in said
+    assert not {"required", "default", "machine", "Usage"} & {*said.replace("[", " ").split()}
+
+
+@pytest.mark.parametrize("name", base.COMMANDS)
+def test_every_option_has_its_translation(name):
+    """Also where its text is put together."""
+    tell = base.translator("zh")
+    command = cli.roundelay.get_command(click.Context(cli.roundelay), name)
+    assert command is not None
+    parts = [command, *getattr(command, "commands", {}).values()]
+    texts = [p.help for c in parts for p in c.params if isinstance(p, click.Option) and p.help]
+    assert [text for text in texts if tell(text) == text] == []
 
 
 def test_every_text_has_its_translation():

@@ -361,6 +361,16 @@ def test_numbers_of_nodes():
     assert cluster("h800:256").fabric.planes == 8
 
 
+def test_a_file_that_is_there_under_the_whole_name_comes_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(EXAMPLE)
+    Path("dgx-h100:2").write_text(EXAMPLE)
+    assert cluster("mine.toml:2").nodes == 2
+    Path("mine.toml:2").write_text(EXAMPLE)
+    assert cluster("mine.toml:2").nodes == cluster("mine.toml").nodes == 4
+    assert cluster("dgx-h100:2").name == "dgx-h100"  # no path, so it can't be a file
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

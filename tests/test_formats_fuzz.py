@@ -2,14 +2,16 @@
 
 import os
 import random
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from fuzzing import READERS, TABLE, seeds
 
-from roundelay import RoundelayError
+from roundelay import RoundelayError, formats
 from roundelay.formats.chrome import read_chrome
 from roundelay.formats.hostlist import hosts
 from roundelay.formats.nccl_log import read_nccl_log
@@ -22,7 +24,10 @@ LONG = 600
 
 
 def fuzz(name, seconds, seed):
-    """In a process of its own, with bounded memory; it ends by itself where a reader hangs."""
+    """In a process of its own, with bounded memory; it ends by itself where a reader hangs.
+
+    `make fuzz READER=nccl_log` does that for one reader alone.
+    """
     here = Path(__file__).parent
     command = [sys.executable, here / "fuzzing.py", name, str(seconds), str(seed)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [here, *sys.path]))}
@@ -42,6 +47,19 @@ def test_what_is_changed_is_read_or_refused(name):
 @pytest.mark.parametrize("name", READERS)
 def test_what_is_changed_is_read_or_refused_for_long(name):
     fuzz(name, LONG, random.SystemRandom().randrange(2**32))
+
+
+def test_no_reader_is_left_out():
+    text = (Path(__file__).parent / "fuzzing.py").read_text("utf-8")
+    for file in Path(formats.__file__).parent.rglob("*.py"):
+        for name in re.findall(r"^def (read_\w+)\(data", file.read_text("utf-8"), re.M):
+            assert name in text, f"{name} of {file.name} is not in fuzzing.py"
+
+
+def test_one_reader_is_tried_for_as_long_as_it_is_told():
+    begun = time.monotonic()
+    fuzz("tuner", 3, 1)
+    assert time.monotonic() - begun >= 3
 
 
 def test_what_it_has_found():

@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import struct
+from collections import OrderedDict
 from pathlib import Path
 
 import pytest
@@ -53,8 +54,8 @@ def test_a_pickle_that_calls_something_is_not_run(protocol):
     [
         (b"\x80\x02]r" + struct.pack("<I", 2**31) + b".", "place 2,147,483,648 of its memo"),
         (b"]p99999999999\n.", "place 99,999,999,999 of its memo"),
-        (b"cos\nsystem\n.", r"the instruction b'c'"),
-        (b"\x80\x04\x8c\x02os\x8c\x06system\x93.", "the instruction"),
+        (b"cos\nsystem\n.", "the class os.system"),
+        (b"\x80\x04\x8c\x02os\x8c\x06system\x93.", "a class at byte 14"),
         (b"I" + b"9" * 5000 + b"\n.", "digits"),
         (b"\x8b" + struct.pack("<I", 10**6) + b"1" * 10**6 + b".", "a number of"),
         (b"", "cut off after 0 bytes"),
@@ -104,6 +105,19 @@ def test_several_dumps_in_one_file():
     value = {**pickle.loads(DUMP), "rank": 5}
     dumps = read_flight(json.dumps([value, {**value, "rank": 6}]).encode(), "all7.json")
     assert [dump.rank for dump in dumps] == [5, 6]
+
+
+def test_dumps_by_rank():
+    value = pickle.loads(DUMP)
+    for data in (pickle.dumps({3: value, 4: value}), json.dumps({3: value, 4: value}).encode()):
+        assert [dump.rank for dump in read_flight(data)] == [3, 4]
+
+
+def test_a_class_that_is_asked_for_is_named():
+    with pytest.raises(RoundelayError, match=r"the class collections\.OrderedDict; .* as JSON"):
+        read_flight(pickle.dumps(OrderedDict(pickle.loads(DUMP)), 2))
+    with pytest.raises(RoundelayError, match="a class at byte"):
+        read_flight(pickle.dumps(OrderedDict(pickle.loads(DUMP)), 4))
 
 
 def test_what_is_not_there_is_not_needed():

@@ -4,6 +4,7 @@ import json
 import random
 import re
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +13,10 @@ from roundelay.clusters import cluster
 from roundelay.diagnose.given import Given
 from roundelay.diagnose.ras import ras_findings
 from roundelay.diagnose.recognise import kinds_of
-from roundelay.diagnose.times import inspected_findings
+from roundelay.diagnose.times import averaged_findings, inspected_findings
 from roundelay.diagnose.together import diagnose
 from roundelay.formats.inspector import read_inspector
+from roundelay.formats.inspector_prom import read_inspector_prom
 from roundelay.formats.ras import Member, Part, read_ras
 from roundelay.simulate.nccl import predict
 
@@ -137,7 +139,7 @@ def of_json(counts=(4, 4), missing=(), time="2026-01-01 00:00:00"):
 def test_json():
     found = look(of_json())
     assert set(found) == {"ras_fine"}
-    assert "1 processes were slow" in str(found["ras_fine"].reason)
+    assert "1 process was slow" in str(found["ras_fine"].reason)
     again = of_json((10, 3), time="2026-01-01 00:00:09")
     found = look(again, of_json((10, 3)))["counts_differ"]
     assert found.confidence == 0.9
@@ -167,9 +169,10 @@ def test_what_is_no_report(data):
 
 def line(rank, number, time_us, form="v4.0", ranks=4, operation="AllReduce"):
     head = {"id": "0x7f", "rank": rank, "n_ranks": ranks, "nnodes": 1}
-    perf = {"coll": operation, "coll_sn": number, "coll_msg_size_bytes": 1 << 30,
+    perf = {"coll": operation, "coll_sn": number, "coll_msg_size_bytes": 1 << 27,
             "coll_exec_time_us": time_us, "coll_timing_source": "kernel_gpu",
-            "coll_algobw_gbs": 200.0 + number, "coll_busbw_gbs": 350.0 + number}  # fmt: skip
+            "coll_algobw_gbs": (1 << 27) / time_us / 1e3,
+            "coll_busbw_gbs": 350.0 + number}  # fmt: skip
     meta = {"hostname": f"host{rank}", "inspector_output_format_version": form}
     if form == "v4.3":
         stats = {"coll_records": 1, "coll_dropped_total": 3 * number}
@@ -186,10 +189,11 @@ def test_calls_of_every_format(form):
     assert kinds_of(Given("x", data=data[data.find(b"{") :])) == ("inspector",)
     found = read_inspector(data)
     assert [call[:3] for call in found.calls] == [("0x7f", r, 4) for r in (0, 0, 1, 1)]
-    assert found.calls[0][4:11] == ("host0", "all_reduce", 1, 1 << 30, 500.5, 351, 201)
+    assert found.calls[0][4:10] == ("host0", "all_reduce", 1, 1 << 27, 500.5, 351)
+    assert found.calls[0].algbw == pytest.approx((1 << 27) / 500.5 / 1e3)
     assert found.dropped == (12 if form == "v4.3" else 0)
     told = kinds(inspected_findings([("f", found)]))["inspected"]
-    assert "all_reduce 352 GB/s (1 GiB, 4 calls)" in str(told.reason)
+    assert "all_reduce 352 GB/s (128 MiB, 4 calls)" in str(told.reason)
     assert ("overwritten" in str(told.reason)) == (form == "v4.3")
 
 
@@ -206,6 +210,60 @@ def test_who_comes_last_has_the_shortest_kernel():
     assert found.figures["host"] == "host2"
     few = "\n".join(line(r, n, 500 + r) for r in range(2) for n in range(5)).encode()
     assert set(kinds(inspected_findings([("f", read_inspector(few))]))) == {"inspected"}
+
+
+def test_figures_of_calls_that_cannot_be():
+    head = {"id": "1", "rank": 0, "n_ranks": 2, "nnodes": 1}
+
+    def call(number, size, time_us, algbw, busbw):
+        perf = {
+            "coll": "AllReduce",
+            "coll_sn": number,
+            "coll_msg_size_bytes": size,
+            "coll_exec_time_us": time_us,
+            "coll_algobw_gbs": algbw,
+            "coll_busbw_gbs": busbw,
+        }
+        return json.dumps({"header": head, "coll_perf": perf})
+
+    rows = [(1, 1000, 10, 0.1, 0.1), (2, 1000, -5, 0.1, 0.1), (3, 10**9, 1, 10**6, 10**6),
+            (4, 10**6, 100, 99.0, 99.0), (5, 10**6, 100, 10.0, -10.0)]  # fmt: skip
+    data = "\n".join(call(*row) for row in rows).encode()
+    found = inspected_findings([("f", read_inspector(data))])
+    odd = [f for f in found if f.kind == "impossible"]
+    assert [f.evidence[0].line for f in odd] == [3, 2, 5, 4]
+    assert "found 1000000 GB/s, at most 3600 GB/s" in str(odd[0].reason)
+    assert "found -5 us" in str(odd[1].reason)
+    assert "found 99 GB/s, while size over time of the same row is 10 GB/s" in str(odd[3].reason)
+    assert kinds(found)["inspected"].figures["calls"] == 1
+
+
+# Inspector, for Prometheus.
+
+PROM = (Path(__file__).parent / "files" / "inspector.prom").read_bytes()
+
+
+def test_series():
+    series, notes = read_inspector_prom(PROM.splitlines())
+    assert (len(series), notes) == (5, ())
+    first, mean = next(iter(series.items()))
+    assert first == ("node-a", "GPU0", "0xab", "7", 4, 1, "all_reduce", "1-2GB", "Ring_simple")
+    assert mean == (340.5, 9100.0, 3)
+    assert list(series)[4].operation == "send"
+    found = kinds(diagnose([Given("x", data=PROM)], None, predict, cluster).findings)
+    assert "all_reduce 640 GB/s (1-2GB, Ring_simple)" in str(found["inspected"].reason)
+    assert "5 series of 4 cards and 1 communicator" in str(found["inspected"].reason)
+    assert found["late_rank"].subject == "node-a GPU3, group 0xab"
+
+
+def test_series_that_cannot_be():
+    data = PROM.replace(b"} 341", b"} 99999").replace(b"} 9200", b"} nan")
+    series, notes = read_inspector_prom(data.splitlines())
+    assert [note.line for note in notes] == [8]
+    found = kinds(averaged_findings([("f", series)]))
+    assert "found 99999 GB/s, at most 3600" in str(found["impossible"].reason)
+    with pytest.raises(RoundelayError, match="no series of NCCL Inspector"):
+        read_inspector_prom([b"nccl_other 1\n"])
 
 
 def test_odd_lines_are_named():

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from fuzzing import seeds
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +12,11 @@ from roundelay import RoundelayError
 from roundelay.bench.cells import Point, Request
 from roundelay.bench.figures import Figure, Line
 from roundelay.bench.table import Table as BenchTable
-from roundelay.formats.nccl_tests import bus_factor, read_nccl_tests
+from roundelay.clusters import cluster
+from roundelay.diagnose.given import Given
+from roundelay.diagnose.together import diagnose
+from roundelay.formats.nccl_tests import bus_factor, read_nccl_tests, read_nccl_tests_json
+from roundelay.simulate.nccl import predict
 
 DEVICES = """\
 # Using devices
@@ -337,3 +342,22 @@ if DATA := os.environ.get("ROUNDELAY_DATA"):
         (path,) = CASES.glob("15-*")
         with pytest.raises(RoundelayError, match=r"line 2.*fabric manager.*driver"):
             read_nccl_tests(path.read_bytes())
+
+
+# JSON of nccl-tests (-J).
+
+
+def test_json():
+    data = seeds()["tests.json"]
+    (table,) = read_nccl_tests_json(data).tables
+    assert (table.collective, table.stated, table.ranks, table.nodes) == ("all_reduce", True, 2, 1)
+    assert [(row.size, row.best.busbw, row.best.wrong) for row in table.rows] == [
+        (1 << 20, 20.13, 0), (1 << 30, 325.4, None)]  # fmt: skip
+    assert table.average == 172.7
+    assert read_nccl_tests_json(data).versions == ("nccl-tests 2.17.1", "NCCL 22703")
+    found = diagnose([Given("x", data=data)], None, predict, cluster)
+    assert found.files == [("x", ("nccl_tests_json",))]
+    assert "peak_GBps" in {k for f in found.findings for k in f.figures}
+    assert any("judged as dgx-h100:1" in str(note.what) for _, note in found.notes)
+    with pytest.raises(RoundelayError, match="no JSON of nccl-tests"):
+        read_nccl_tests_json(b'{"results": []}')

@@ -13,6 +13,7 @@ from generated import PROMPTS, Plain, many, model, said, with_instance
 
 pytest.importorskip("roundelay._native", reason="the native core is not built")
 
+from roundelay.cli import run
 from roundelay.workloads.generate.exchange import OverRoundelay
 from roundelay.workloads.generate.instance import InstanceDown
 from roundelay.workloads.generate.messages import Ask
@@ -209,3 +210,16 @@ def test_bad_input_is_told_before_anything_starts(words, why):
     done = command("generate", *words, ok=False)
     assert done.returncode == 2
     assert why in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("walk --layers 3", "--layers: for a model on a cluster; add such as --cluster dgx-h100"),
+        ("walk hello --max-tokens 3 --cluster dgx-h100", "PROMPT, --max-tokens: for a request"),
+        ("llm --calm 2s --replicas 2", "--calm: for instances that come and go"),
+    ],
+)
+def test_what_would_change_nothing_is_refused(words, why, capsys):
+    assert run(words.split()) == 2
+    assert why in capsys.readouterr().err

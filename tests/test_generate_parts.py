@@ -293,6 +293,9 @@ def test_a_large_model_on_the_clock():
     assert alone["exchange_share"] == 0
     with pytest.raises(RoundelayError, match="memory-rate"):
         clocked.memory_rate(cluster("mi300x"))
+    for rate in (0, -1, float("inf"), float("nan")):
+        with pytest.raises(RoundelayError, match=r"a memory rate of .*; expected bytes a second"):
+            clocked.token(cluster("dgx-h100"), 8, clocked.Large(), rate)
 
 
 @pytest.mark.parametrize(

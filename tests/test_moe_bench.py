@@ -125,6 +125,15 @@ def test_between_processes(dtype):
     assert all(r["bound_us"] is None for r in found["rows"])
 
 
+def test_redundant_experts_between_processes():
+    words = "moe bench -n 4 --experts 16 --top-k 2 --tokens 16 --hidden 64 --iters 2 --skew 1.5"
+    code, out, err = job(f"{words} --redundant 4 --max-nodes 1 --json")
+    assert code == 0, err
+    once, more = json.loads(out)["balance"]
+    assert once["tokens_max"] > more["tokens_max"] >= more["tokens_mean"] == 32
+    assert min(more["time_us"].values()) > 0
+
+
 def test_scores_of_a_file(tmp_path, capsys):
     """All tokens want expert 0 first: it is on the first card."""
     file = tmp_path / "scores.npy"
@@ -137,9 +146,76 @@ def test_scores_of_a_file(tmp_path, capsys):
     assert [r["copies_between_nodes"] for r in rows] == [0.5] * 3
 
 
+def test_redundant_experts_take_from_the_busiest_card(capsys):
+    words = "moe bench --cluster h800:2 --experts 64 --tokens 32 --skew 1 --redundant 16 --json"
+    assert run(words.split()) == 0
+    found = json.loads(capsys.readouterr().out)
+    once, more = found["balance"]
+    assert (once["redundant"], once["slots"], more["redundant"], more["slots"]) == (None, 4, 16, 5)
+    assert once["tokens_mean"] == more["tokens_mean"] == 32 * 8
+    assert once["tokens_max"] > 1.8 * once["tokens_mean"]
+    assert more["tokens_max"] < 1.2 * more["tokens_mean"]
+    assert more["time_us"]["two_hop"] < 0.8 * once["time_us"]["two_hop"]
+    last = found["rows"][-1]
+    assert last["time_us"] + last["combine_time_us"] == pytest.approx(more["time_us"]["two_hop"])
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_redundant_experts_stay_where_the_gate_lets_tokens_go(limit):
+    load = Load(4, 2, 32, 4, tokens=32, max_nodes=limit, skew=1.0, redundant=8)
+    layout = load.layout()
+    assert layout.in_node(2).sum(axis=1).max() <= limit
+    assert layout.slots == 5
+    assert layout.work().sum() == 8 * 32 * 4
+    even = Load(4, 2, 32, 4, tokens=32, max_nodes=limit, skew=1.0).layout()
+    for node in range(4):  # what a node computes stays, and is better shared inside
+        mine = slice(2 * node, 2 * node + 2)
+        assert layout.work()[mine].sum() == even.work()[mine].sum()
+    assert layout.work().max() <= even.work().max()
+
+
+def test_schedules_with_redundant_experts_are_proved(capsys):
+    words = "moe verify --nodes 2 --cards 4 --experts 32 --skew 2 --redundant 8 --max-nodes 1"
+    assert run([*words.split(), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ok"]
+
+
+def test_all_tokens_to_one_expert_are_shared_by_its_copies(tmp_path, capsys):
+    file = tmp_path / "scores.npy"
+    scores = np.zeros((64, 32))
+    scores[:, 5] = 1
+    np.save(file, scores)
+    words = f"moe bench --cluster h800:2 --experts 32 --top-k 1 --scores {file} --redundant 32 "
+    assert run([*words.split(), "--tokens", "4", "--json"]) == 0
+    once, more = json.loads(capsys.readouterr().out)["balance"]
+    assert once["tokens_max"] == 64
+    assert more["tokens_max"] == 4
+
+
+@pytest.mark.parametrize("skew", [0.0, 0.5, 1.0])
+def test_skewed_scores_choose_by_weights(skew):
+    """The first choice of many tokens, against the weights of Zipf's law."""
+    tokens, experts = 40_000, 8
+    first = moe.choose(moe.skewed_scores(tokens, experts, skew, 7), 1).experts
+    found = np.sort(np.bincount(first.ravel(), minlength=experts))[::-1] / tokens
+    weights = np.arange(1.0, experts + 1) ** -skew
+    assert found == pytest.approx(weights / weights.sum(), abs=0.01)
+
+
+@pytest.mark.parametrize("skew", [-1, 5, float("nan"), float("inf")])
+def test_skews_that_cannot_be(skew):
+    with pytest.raises(RoundelayError, match=r"expected 0 \(all experts alike\) to 4"):
+        moe.skewed_scores(1, 1, skew)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        ("--cluster h800:2 --redundant 5", "5 redundant experts on 16 cards; expected a multiple"),
+        ("--cluster h800:2 --redundant -1", "-1 is not in the range x>=0"),
+        ("--cluster h800:2 --skew 5", "5.0 is not in the range 0<=x<=4.0"),
+        ("--cluster h800:2 --skew nan", "skew = nan; expected 0"),
+        ("--cluster h800:2 --skew 1 --scores a.npy", "--skew is for scores that are drawn"),
         ("--cluster h800:2 -n 4", "leave it out with --cluster"),
         ("--cluster h800:2 --experts 30", "30 experts on 16 cards; expected a multiple"),
         ("--cluster h800:2 --nodes 4", "4 nodes of 8 cards, and h800 has 2 of 8"),

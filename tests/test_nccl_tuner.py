@@ -83,6 +83,38 @@ def test_command(tmp_path, capsys):
     assert not value[1]["dared"]
 
 
+@pytest.mark.parametrize("sizes", ["0", "8K,0", "-1", "1.5", "many", "", "9E"])
+def test_sizes_that_cannot_be_are_refused(capsys, sizes):
+    for words in (["--cluster", "dgx-h100:2", "--for", "nccl"], ["-n", "2"]):
+        status, _, err = run(capsys, "tune", *words, f"--sizes={sizes}")
+        assert status == 2
+        assert "size" in err
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "long"])
+def test_times_that_cannot_be_are_refused(capsys, seconds):
+    status, _, err = run(capsys, "tune", "-n", "2", f"--seconds={seconds}")
+    assert status == 2
+    assert "expected a number above 0" in err
+
+
+@pytest.mark.parametrize("words", [["--cluster", "dgx-h100:2", "--for", "nccl"], ["-n", "2"]])
+def test_what_others_have_written_is_not_written_over(capsys, tmp_path, words):
+    file = tmp_path / "mine"
+    file.write_text("# mine\nallreduce,0,10,ring,ll,8,-1,-1\n")
+    status, _, err = run(capsys, "tune", *words, "-o", str(file))
+    assert status == 2
+    assert "is there already, and roundelay tune has not written it" in err
+    assert file.read_text().startswith("# mine")
+
+
+def test_its_own_file_is_written_anew(capsys, tmp_path):
+    words = ["tune", "--cluster", "dgx-h100:2", "--for", "nccl", "--collectives", "broadcast",
+             "--sizes", "4M", "-o", str(tmp_path / "t.conf")]  # fmt: skip
+    assert run(capsys, *words)[0] == 0
+    assert run(capsys, *words)[0] == 0
+
+
 def test_a_half_of_the_options_is_refused(capsys):
     status, _, err = run(capsys, "tune", "--for", "nccl")
     assert status == 2

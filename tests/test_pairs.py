@@ -122,7 +122,11 @@ def test_the_command(tmp_path, capsys):
     ("words", "complaint"),
     [
         (["--nodes", "0-1"], "Name --cluster"),
-        (["--nodes", "a,b", "--pairs", "p.csv", "--cluster", "dgx-h100:2"], "leave out"),
+        (
+            ["--nodes", "a,b", "--pairs", "p.csv", "--cluster", "dgx-h100:2"],
+            "--cluster changes nothing with --pairs",
+        ),
+        (["--nodes", "a,b", "--pairs", "p.csv", "--write", "x"], "--write changes nothing with"),
         (["--nodes", "a,x", "--pairs", "p.csv"], "no host 'x' among the pairs"),
         (["--nodes", "a,b,c", "--pairs", "p.csv"], "16 ranks on 3 hosts; expected a multiple"),
         (["--nodes", "a,b", "--pairs", "none.csv"], "none.csv"),

@@ -167,7 +167,7 @@ def test_sliced_cards_are_kept_out_unless_asked_for():
 
 
 def test_no_room_is_said():
-    with pytest.raises(RoundelayError, match="dgx-h100 has 16 cards"):
+    with pytest.raises(RoundelayError, match="24 ranks, and 16 cards are free"):
         place(data_job(24, 1e9), Room.all_of(fabric(2)))
     with pytest.raises(RoundelayError, match="8 cards are free"):
         place(data_job(16, 1e9), read_room("0", fabric(2), "f"))
@@ -358,6 +358,12 @@ def run(capsys, *words):
     status = cli.run(list(words))
     out, err = capsys.readouterr()
     return status, out, err
+
+
+def test_a_cluster_that_is_too_small_says_how_many_nodes_are_enough(capsys):
+    status, out, err = run(capsys, "place", "data=65,data_bytes=1G", "--cluster", "dgx-h100:4")
+    assert (status, out) == (2, "")
+    assert "65 ranks, and dgx-h100 has 32 cards; expected 9 nodes at least" in err
 
 
 def test_place_as_json(capsys, tmp_path):

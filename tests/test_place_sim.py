@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from roundelay import cli
@@ -32,6 +32,7 @@ from roundelay.place.sim import (
     compare,
     cut_job,
     failures,
+    fitting,
     larger,
     loaded,
     read_trace,
@@ -101,6 +102,20 @@ def test_a_load_is_what_is_asked_for():
 def test_bad_traces(text, said):
     with pytest.raises(RoundelayError, match=said):
         read_trace(text, "t")
+
+
+@given(st.sampled_from(["dgx-h100", "gb200-nvl72"]), st.integers(1, 40), st.integers(1, 50),
+       st.integers(0, 5))  # fmt: skip
+def test_jobs_by_chance_have_room_whatever_they_are_multiplied_by(machine, nodes, scale, seed):
+    where = cluster(f"{machine}:{nodes}")
+    assume(scale <= where.size)
+    each = where.cards
+    jobs = larger(by_chance(20, seed, where.size // scale or 1), scale)
+    for job, was in zip(fitting(jobs, where), jobs, strict=True):
+        cut = was.cards - job.cards
+        assert cut == 0 or (0 < cut < each and job.cards % each == 0)
+        block = max(k for k in range(1, each + 1) if job.cards % k == 0)
+        assert job.cards <= nodes * (each // block) * block
 
 
 def test_what_cannot_be_asked_for():
@@ -378,6 +393,14 @@ def run(capsys, *words):
     return status, out, err
 
 
+def test_jobs_multiplied_have_room(capsys):
+    words = ("--jobs", "40", "--scale", "3", "--failures", "repair=1.5h", "--policies", "ours")
+    status, out, err = run(capsys, *words, "--json")
+    assert status == 0, err
+    cards = {job["cards"] for job in json.loads(out)["policies"][0]["jobs"]}
+    assert 120 in cards  # 126 of 128 cards are no whole nodes
+
+
 def test_policies_as_json(capsys, tmp_path):
     picture = tmp_path / "waits.svg"
     status, out, _ = run(capsys, "--trace", str(TRACE), "--failures", "card=2000", "--json",
@@ -422,6 +445,9 @@ def test_policies_for_people(capsys, lang, said):
      (("--urgent", "2"), "urgent: 2"),
      (("--trace", str(TRACE), "--scale", "40"), "cards, and dgx-h100 has 128"),
      (("--trace", "/nowhere.csv"), "/nowhere.csv"),
+     (("--trace", str(TRACE), "--jobs", "4"), "--jobs changes nothing with --trace"),
+     (("--failures", "none", "--save", "9s"), "--save changes nothing where nothing fails"),
+     (("--what", "wait"), "--what changes nothing without --plot; add --plot FILE.svg"),
      (("--plot", "x.gif"), "x.gif ends in .gif")],
 )  # fmt: skip
 def test_bad_input_is_status_two(capsys, words, said):

@@ -239,6 +239,28 @@ def test_the_command(tmp_path, capsys):
         (["inference-sim", "--cluster", "dgx-h100", "--step", "1ms"], "leave out"),
         (["inference-sim", "--cluster", "dgx-h100", "--least", "3", "--most", "2"], "no more"),
         (["inference-sim", "--cluster", "dgx-h100", "--target", "2"], "2 of the places"),
+        (
+            [
+                "inference-sim",
+                "--prefill",
+                "1ms",
+                "--step",
+                "1ms",
+                "--full-step",
+                "1ms",
+                "--layers",
+                "2",
+            ],
+            "--layers changes nothing without --cluster",
+        ),
+        (
+            ["inference-sim", "--cluster", "dgx-h100", "--policy", "fixed", "--calm", "2h"],
+            "--calm changes nothing with --policy fixed",
+        ),
+        (
+            ["inference-sim", "--cluster", "dgx-h100", "--name", "a"],
+            "--name changes nothing without --write; add --write DIR, or leave it out",
+        ),
         (["inference-sim", "none.csv", "--cluster", "dgx-h100"], "none.csv"),
     ],
 )

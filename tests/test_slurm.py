@@ -265,11 +265,19 @@ def test_ranks_apart_have_no_launcher_by_host():
     assert "# No torchrun" in text
 
 
-def test_hosts_that_give_less_than_all_are_asked_for_as_much():
-    text = script("tensor=4,data=3,data_bytes=1G", site(TREE))
-    asked = "# sbatch asks 8 of every host, though some need only 4"
-    assert (asked in text, "#SBATCH --gpus-per-node=8" in text) == (True, True)
-    assert "sbatch asks" not in script("tensor=8,data=2,data_bytes=1G", site(TREE))
+@pytest.mark.parametrize("where", [TREE, BLOCKS])
+def test_hosts_with_different_numbers_of_ranks_are_parts_of_a_job(where):
+    free = site(where).narrowed("n[1,5]\nn2 0-3\nn3 4-7", "free")
+    text = script("tensor=4,data=6,data_bytes=1G", free, queue="gpu")
+    head, parts = text.partition("#SBATCH hetjob\n")[::2]
+    for part, hosts, each in ((head, "n1,n5", 8), (parts, "n2,n3", 4)):
+        lines = part.splitlines()
+        asked = ["nodes=2", f"ntasks-per-node={each}", f"gpus-per-node={each}",
+                 f"nodelist={hosts}", "partition=gpu"]  # fmt: skip
+        assert all(f"#SBATCH --{one}" in lines for one in asked), part
+    assert "srun -K --het-group=0-1 bash" in text
+    assert "--distribution=arbitrary)" not in text
+    assert "hetjob" not in script("tensor=8,data=2,data_bytes=1G", site(where))
 
 
 def test_names_of_exchanges_stay_in_comments():
@@ -319,10 +327,40 @@ def test_place_writes_for_slurm(capsys, tmp_path):
     assert {*json.loads(out)["hosts"]} == {"n3", "n4"}
 
 
+def test_too_large_a_job_is_told_of_hosts_that_are_there(capsys, tmp_path):
+    (tmp_path / "t.conf").write_bytes(TREE.replace(b"n[4-7]", b"n[4-5]"))
+    words = ("--cluster", "dgx-h100", "--topology", tmp_path / "t.conf")
+    for ranks in (56, 65):  # more than hosts have, and more than there are places for hosts
+        status, _, err = run(capsys, "place", f"data={ranks},data_bytes=1G", *words)
+        assert (status, f"{ranks} ranks, and 48 cards are free" in err) == (2, True), err
+
+
+def test_a_file_whose_name_has_a_colon(capsys, tmp_path):
+    pytest.importorskip("yaml")
+    folder = tmp_path / "run:2"
+    folder.mkdir()
+    data = (FILES / "slurm_topology.yaml").read_bytes()
+    (folder / "t.yaml").write_bytes(data)
+    (folder / "t.yaml:racks").write_bytes(data)
+    words = ("place", "data=8,data_bytes=1G", "--cluster", "dgx-h100", "--topology")
+    for name, said in (
+        ("t.yaml", "main is taken"),
+        ("t.yaml:flat", "flat is flat"),
+        ("t.yaml:racks", "main is taken"),
+        ("none.yaml:racks", "none.yaml: No such file"),
+    ):
+        assert said in run(capsys, *words, folder / name)[2]
+
+
 def test_options_that_need_others(capsys, tmp_path):
     words = ("place", "data=2,data_bytes=1", "--cluster", "dgx-h100:2")
     assert run(capsys, *words, "--for", "slurm")[0] == 2
-    assert run(capsys, *words, "--write", tmp_path)[0] == 2
+    for option in ("--write", "--program", "--image", "--queue", "--crds"):
+        status, _, err = run(capsys, *words, option, tmp_path)
+        assert (status, f"{option} changes nothing without --for" in err) == (2, True)
+    for kind, option in (("slurm", "--image"), ("slurm", "--crds"), ("core", "--queue")):
+        status, _, err = run(capsys, *words, "--for", kind, option, tmp_path)
+        assert (status, f"{option} changes nothing with --for {kind}" in err) == (2, True)
     (tmp_path / "t.conf").write_bytes(TREE)
     status, _, err = run(capsys, *words, "--topology", tmp_path / "t.conf", "--for", "kai")
     assert (status, "labels of nodes" in err) == (2, True)

@@ -57,9 +57,9 @@ def run(capsys, *words):
     return capsys.readouterr()
 
 
-def write(capsys, folder, job, *words, command="place"):
+def write(capsys, folder, job, *words, command="place", groups=GROUPS):
     """What the command says in JSON, having written its files."""
-    program = " ".join([str(WORKER), str(NUMBERS), "1", *GROUPS])
+    program = " ".join([str(WORKER), str(NUMBERS), "1", *groups])
     return json.loads(run(capsys, command, job, "--cluster", folder / "machine.toml", "--topology",
                           folder / "cluster.txt", "--for", "slurm", "--write", folder,
                           "--program", program, "--json", *words).out)  # fmt: skip
@@ -90,6 +90,21 @@ def test_a_job_is_placed_as_planned(slurm, folder, commands, capsys, launcher):
     assert stood(said) == found["hosts"] == (folder / "apart.hosts").read_text().split()
     crossed = slurm.bed.crossed(0) - before
     assert crossed < SIZE / 10  # the groups stay below their leaves: what is left is the start-up
+
+
+def test_hosts_with_different_numbers_of_ranks(slurm, folder, commands, capsys):
+    """Three places under one leaf, two under the other, for groups of three and two."""
+    (folder / "machine.toml").write_text(machine("1 GB/s").replace("cards = 1", "cards = 2"))
+    (folder / "free").write_text("n0\nn1 0\nn4\n")
+    groups = ("0,3", "1,2,4")
+    exchange = [{"name": name, "pattern": "all_reduce", "size": SIZE,
+                 "groups": [list(map(int, name.split(",")))]} for name in groups]  # fmt: skip
+    (folder / "job.json").write_text(json.dumps({"name": "uneven", "exchange": exchange}))
+    found = write(capsys, folder, folder / "job.json", "--free", folder / "free", groups=groups)
+    assert found["hosts"] == ["n4", "n0", "n0", "n4", "n1"]
+    before = slurm.bed.crossed(0)
+    assert stood(submit(slurm, folder, commands, "uneven.sbatch")) == found["hosts"]
+    assert slurm.bed.crossed(0) - before < SIZE / 10
 
 
 def test_the_order_of_slurm_crosses_the_spine(slurm, commands):

@@ -232,6 +232,31 @@ def test_a_file_that_may_not_become_so_large(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["saved"]
 
 
+def test_a_disk_that_is_too_small(tmp_path):
+    """The second checkpoint does not fit beside the first."""
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)],
+                             capture_output=True)  # fmt: skip
+    if mounted.returncode:
+        pytest.skip("only root may mount a small disk")
+    try:
+        file = tmp_path / "saved"
+        save(file, {"step": 1, "values": torch.zeros(150_000)})
+        with pytest.raises(OSError, match="No space left"):
+            save(file, {"step": 2, "values": torch.ones(150_000)})
+        assert load(file)["step"] == 1
+        assert [p.name for p in tmp_path.iterdir()] == ["saved"]
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+@pytest.mark.parametrize("words", [("--every", "5"), ("--mtbf", "100", "--every", "5")])
+def test_options_of_checkpoints_alone_are_refused(words):
+    done = start(*words)
+    assert done.returncode == 2
+    assert "--every" in done.stderr
+    assert "for checkpoints; add --checkpoint FILE" in done.stderr
+
+
 def flipped(data):
     """As by a disk that has kept a byte wrong."""
     at = len(data) // 2

@@ -243,6 +243,9 @@ def test_rate_refuses_unknown_direction() -> None:
         ("7 ps", 7e-12),
         ("2 s", 2.0),
         ("1 min", 60.0),
+        ("30m", 1800.0),
+        ("1.5h", 5400.0),
+        ("2 d", 172800.0),
         ("0s", 0.0),
     ],
 )
@@ -258,8 +261,9 @@ def test_parse_time(text: str, seconds: float) -> None:
         ("soon", "is not a number"),
         ("3", "has no unit"),
         ("-3us", "is negative"),
-        ("3 m", "is a size"),
+        ("3 M", "is a size"),
         ("3 MB", "is a size"),
+        ("3 H", "unknown unit"),
         ("3 GB/s", "is a rate"),
         ("3 US", "unknown unit"),
         ("3 Ms", "unknown unit"),
@@ -271,7 +275,7 @@ def test_parse_time_refuses(text: str, problem: str) -> None:
     with pytest.raises(UnitError) as caught:
         parse_time(text)
     assert problem in str(caught.value)
-    assert str(caught.value).endswith("; a time was expected, such as 3us, 1.5ms or 2s")
+    assert str(caught.value).endswith("; a time was expected, such as 3us, 1.5ms, 2s, 30m or 1.5h")
 
 
 @pytest.mark.parametrize(

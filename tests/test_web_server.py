@@ -17,16 +17,16 @@ import pytest
 import uvicorn
 
 import roundelay as rl
-from roundelay import cli
+from roundelay import cli, patience
 from roundelay.errors import RoundelayError
 from roundelay.formats.timeline import write_timeline
 from roundelay.web import page as pages
-from roundelay.web import patience
 from roundelay.web.data import QUESTIONS, answer, curves, run
 from roundelay.web.known import known
 from roundelay.web.runs import examples
-from roundelay.web.server import HEADERS, SLOWEST, make_app
+from roundelay.web.server import HEADERS, SLOWEST, make_app, refusal
 from roundelay.web.states import VIEWS, asked, state_text
+from roundelay.web.turns import Busy, Gone, Turns
 
 
 class Answer:
@@ -61,7 +61,7 @@ class Client:
 def client():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(make_app(), log_level="error", lifespan="off",
-                                http=patience.impatient(HEADERS))  # fmt: skip
+                                http=patience.impatient(HEADERS, 256, refusal))  # fmt: skip
         server = uvicorn.Server(config)
         thread = Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
@@ -355,7 +355,7 @@ def test_who_asks_nothing_whole_is_sent_away(client, monkeypatch):
     assert client.get("/").status_code == 200
     head, body = said(client.port, b"GET / HTTP/1.1\r\n")
     assert head.startswith("HTTP/1.1 408")
-    assert "no whole request in 0.5 s" in body["error"]
+    assert "no whole head of a request in 0.5 s" in body["error"]
     for line in silent:
         line.settimeout(30)
         assert line.recv(4096).startswith(b"HTTP/1.1 408")
@@ -378,19 +378,19 @@ def test_work_that_nobody_wants_any_more_is_not_done():
         return number
 
     async def go():
-        turns = patience.Turns(2, 2)
+        turns = Turns(2, 2)
         running = [asyncio.create_task(turns.do(partial(work, n), here)) for n in range(2)]
         while len(begun) < 2:
             await asyncio.sleep(0.01)
         waiting = asyncio.create_task(turns.do(partial(work, 2), here))
-        with pytest.raises(patience.Gone):
+        with pytest.raises(Gone):
             await turns.do(partial(work, 3), away)
         late = asyncio.create_task(turns.do(partial(work, 4), here))
         await asyncio.sleep(0.01)
-        with pytest.raises(patience.Busy):
+        with pytest.raises(Busy):
             await turns.do(partial(work, 5), here)
         waiting.cancel()
-        with pytest.raises(patience.Busy, match="ends"):
+        with pytest.raises(Busy, match="ends"):
             await waiting
         let.set()
         return await asyncio.gather(*running, late)
@@ -407,7 +407,7 @@ def test_an_error_in_a_thread_reaches_who_asked():
         return False
 
     async def go():
-        turns = patience.Turns(1, 1)
+        turns = Turns(1, 1)
         for _ in range(3):
             with pytest.raises(RoundelayError, match="no such thing"):
                 await turns.do(wrong, here)

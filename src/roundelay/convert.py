@@ -40,7 +40,7 @@ from .formats.nccl_topology import read_nccl_topology
 from .formats.schedule import read_schedule, write_schedule
 from .formats.slurm import read_topology_conf
 from .formats.slurm_write import tree_of, write_topology_conf, write_topology_yaml
-from .formats.timeline import HEAD, read_timeline, write_timeline
+from .formats.timeline import read_timeline, write_timeline
 from .formats.topograph import read_topograph
 from .formats.topology_yaml import read_topology_yaml, topology_named
 from .schedule import Schedule
@@ -167,8 +167,6 @@ def convert(given: Given, out: str, target: str = "", options: Options | None = 
 def _source(given: Given) -> str:
     if not given.path and not given.data:
         return "cluster"
-    if given.head().startswith(HEAD):
-        return "timeline"
     known = [source for read, _ in FAMILIES.values() for source in read]
     kinds = kinds_of(given)
     found = next((kind for kind in kinds if kind in known), "")

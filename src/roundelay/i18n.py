@@ -2,6 +2,8 @@
 
 >>> message("{k} pieces", k=3).tell(translator("zh"))
 '3 个分块'
+>>> str(message("{k:piece is|pieces are} left", k=1))
+'1 piece is left'
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
+from string import Formatter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -36,11 +39,30 @@ class Message(NamedTuple):
             name: value.tell(translate) if isinstance(value, Message) else value
             for name, value in self.values.items()
         }
-        return translate(self.text).format(**values)
+        return _COUNTING.vformat(translate(self.text), (), values)
+
+
+def counted(count: object, one: str, many: str) -> str:
+    """A number and what there are so many of: "1 card", "4 cards"."""
+    return f"{count} {one if str(count) == '1' else many}"
+
+
+class _Counting(Formatter):
+    """As `str.format`; ``{k:card|cards}`` is a number with the word that fits it."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        one, bar, many = format_spec.partition("|")
+        if bar:
+            return counted(value, one, many)
+        told: str = super().format_field(value, format_spec)
+        return told
+
+
+_COUNTING: Final = _Counting()
 
 
 def message(text: str, /, **values: Any) -> Message:
-    """A message: English text with ``{name}`` where the values go."""
+    """A message: English text with ``{name}`` where the values go; see also `counted`."""
     return Message(text, MappingProxyType(values))
 
 

@@ -20,6 +20,8 @@ from .topology import Cluster
 
 SIZES: Final = tuple(1 << k for k in range(10, 35))
 """Bytes that are looked at: 1 KiB to 16 GiB."""
+MADE: Final = "# The first row that fits is taken. Made by `roundelay tune --for nccl`."
+"""The first line of a file."""
 EVEN: Final = 1.005
 """A gain below this is none."""
 
@@ -157,7 +159,8 @@ def tuner_file(found: Sequence[Span]) -> bytes:
     last = [row for name in dict.fromkeys(span.row.collective for span in found)
             for row in _last([span for span in found if span.row.collective == name])]  # fmt: skip
     channels = max((row.channels for row in last), default=8)
-    return write_tuner([*(span.row for span in found), *last], channels)
+    rows = write_tuner([*(span.row for span in found), *last], channels)
+    return MADE.encode() + b"\n" + rows
 
 
 def _last(found: list[Span]) -> Iterator[Row]:

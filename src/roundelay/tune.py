@@ -19,6 +19,8 @@ from .selection import Rule, Table
 MARGIN: Final = 0.95
 """An algorithm is better than a plainer one only if its time is at most this part of it: what is
 less is noise."""
+MADE: Final = "# Which algorithm when; the first rule that fits is taken. Made by `roundelay tune`."
+"""The first line of a file."""
 PLAIN: Final = ("one_shot", "two_shot", "direct")
 """The plainest first; others come after them."""
 BASELINES: Final = ("star", "pairwise")
@@ -123,7 +125,7 @@ def write(winners: Sequence[Winner], before: Table, measured: str) -> str:
     """A table in TOML: what was measured, then the rules of the table before for the rest."""
     fresh = rules(winners)
     lines = [
-        "# Which algorithm when; the first rule that fits is taken. Made by `roundelay tune`.",
+        MADE,
         f"measured = {_quoted(measured)}",
         *(_rule(rule) for rule in (*fresh, *before.rules)),
     ]

@@ -18,7 +18,7 @@ Direction: TypeAlias = Literal["oneway", "duplex"]
 
 _A_SIZE: Final = "a size was expected, such as 64MiB, 64M or 4096"
 _A_RATE: Final = "a rate was expected, such as 400Gb/s, 50GB/s oneway or 900GB/s duplex"
-_A_TIME: Final = "a time was expected, such as 3us, 1.5ms or 2s"
+_A_TIME: Final = "a time was expected, such as 3us, 1.5ms, 2s, 30m or 1.5h"
 _COUNTS: Final = "counts of 1 or more were expected, such as 8, 1-33 or 8,16,1024"
 
 _MAX_COUNTS: Final = 100_000
@@ -31,8 +31,9 @@ _BYTES_OR_BITS: Final = re.compile(
 _COUNT_OR_RANGE: Final = re.compile(r"([1-9]\d{,17})(?: ?- ?([1-9]\d{,17}))?", re.A)
 _NUMBER: Final = re.compile(r"\d{1,18}", re.A)
 _SECONDS: Final[MappingProxyType[str, str]] = MappingProxyType(
-    {"ps": "1e-12", "ns": "1e-9", "us": "1e-6", "ms": "1e-3", "s": "1", "min": "60"}
-)
+    {"ps": "1e-12", "ns": "1e-9", "us": "1e-6", "ms": "1e-3", "s": "1", "min": "60", "m": "60",
+     "h": "3600", "d": "86400"}
+)  # fmt: skip
 _SHOWN_SIZES: Final = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
 _SHOWN_RATES: Final = (("TB/s", 1e12), ("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0))
 _SHOWN_TIMES: Final = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("ps", 1e-12))
@@ -90,9 +91,12 @@ def _error(found: object, problem: str, expected: str) -> UnitError:
     return UnitError(f"{found!r:.99} {problem}; {expected}")
 
 
-def _measure(unit: str) -> tuple[_Kind, Fraction, Direction | None]:
-    """Return what a unit measures, its worth in bytes, bytes/s or seconds, and its direction."""
-    if unit in _SECONDS:
+def _measure(unit: str, time: bool) -> tuple[_Kind, Fraction, Direction | None]:
+    """Return what a unit measures, its worth in bytes, bytes/s or seconds, and its direction.
+
+    A lone m is minutes where a time is expected, and MiB elsewhere.
+    """
+    if unit in _SECONDS and (time or unit != "m"):
         return _Kind.TIME, Fraction(_SECONDS[unit]), None
     match = _BYTES_OR_BITS.fullmatch(unit)
     if match is None:
@@ -117,7 +121,7 @@ def _read(text: str, expected: str, *kinds: _Kind) -> tuple[Fraction, Direction 
     match = _QUANTITY.fullmatch(clean) if len(clean) <= _MAX_TEXT else None
     if match is None:
         raise _error(text, "is not a number with a unit" if clean else "is empty", expected)
-    kind, worth, direction = _measure(match[2] or "")
+    kind, worth, direction = _measure(match[2] or "", _Kind.TIME in kinds)
     if kind not in kinds:
         raise _error(text, kind.value, expected)
     if clean.startswith("-"):
@@ -157,10 +161,10 @@ def parse_rate(text: str) -> Rate:
 
 
 def parse_time(text: str) -> float:
-    """Parse a time in ps, ns, us, ms, s or min into seconds, or raise `UnitError`.
+    """Parse a time in ps, ns, us, ms, s, min or m, h or d into seconds, or raise `UnitError`.
 
-    >>> parse_time("3us"), parse_time("1 min")
-    (3e-06, 60.0)
+    >>> parse_time("3us"), parse_time("30m"), parse_time("1.5h")
+    (3e-06, 1800.0, 5400.0)
     """
     return float(_read(text, _A_TIME, _Kind.TIME)[0])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
+import re
 import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -52,6 +53,9 @@ COMMANDS: Final = (
 """The commands in the order of the help; each stands in a module of its name."""
 PASSES_ON: Final = "launch"
 """The command whose later words may belong to another program."""
+_DEFAULT: Final = "default: "
+_NOTED: Final = re.compile(r"(.*)  \[(.*)\]", re.S)
+"""A help text with what click adds to it, such as ``[default: 8; x>=1]``."""
 
 
 def say(text: str, **values: Any) -> str:
@@ -86,11 +90,30 @@ def take_language(args: list[str]) -> tuple[str | None, list[str]]:
 
 
 def _translated(records: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [(names, say(text)) for names, text in records]
+    return [(names, _help(text)) for names, text in records]
+
+
+def _help(text: str) -> str:
+    """The help text of an option, translated, with what click adds to it."""
+    noted = _NOTED.fullmatch(text)
+    if noted is None:
+        return say(text)
+    return f"{say(noted[1])}  [{'; '.join(map(_note, noted[2].split('; ')))}]"
+
+
+def _note(text: str) -> str:
+    if text.startswith(_DEFAULT):
+        return say("default: {value}", value=text.removeprefix(_DEFAULT))
+    return say("required") if text == "required" else text
 
 
 class Translated(click.Command):
     """A command whose help is in two languages."""
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The line of usage, translated."""
+        words = " ".join(self.collect_usage_pieces(ctx))
+        formatter.write_usage(ctx.command_path, words, prefix=f"{say('Usage')}: ")
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The command's text, translated."""

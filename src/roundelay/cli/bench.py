@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf
 from typing import Any
 
 import click
@@ -29,21 +28,17 @@ from ..clusters import HERE, cluster, here_path
 from ..collectives import UnknownName
 from ..run import job_from_environment
 from ..topology import Cluster
-from ..units import UnitError, format_size, parse_size
+from ..units import UnitError, format_size
 from .base import Command, say, terminated_as_interrupted
 from .output import emit
-from .targets import Checked, cluster_option, ranks_option
-
-
-def _sizes(text: str) -> list[int]:
-    return [_size(part) for part in text.split(",")]
-
-
-def _size(text: str) -> int:
-    size = parse_size(text)
-    if size < 1:
-        raise UnitError(f"{text!r} is no size to measure; expected 1 byte or more")
-    return size
+from .targets import (
+    Checked,
+    cluster_option,
+    ranks_option,
+    seconds_above_zero,
+    size_above_zero,
+    sizes_above_zero,
+)
 
 
 def _whole(least: int) -> Callable[[str], int]:
@@ -53,16 +48,6 @@ def _whole(least: int) -> Callable[[str], int]:
         return int(text)
 
     return read
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < inf:
-        raise UnitError(f"{text!r} is no time in seconds; expected a number above 0, such as 0.5")
-    return seconds
 
 
 def _names(text: str) -> list[str]:
@@ -98,13 +83,15 @@ def _op(text: str) -> str:
 )
 @click.argument("collective", metavar="COLLECTIVE")
 @ranks_option("2", "numbers of ranks, such as 4 or 2,4,8 (default 2)")
-@click.option("-b", "first", type=Checked("SIZE", _size), default="8",
+@click.option("-b", "first", type=Checked("SIZE", size_above_zero), default="8",
               help="the smallest size (default 8)")  # fmt: skip
-@click.option("-e", "last", type=Checked("SIZE", _size), default="128M",
+@click.option("-e", "last", type=Checked("SIZE", size_above_zero), default="128M",
               help="the largest size (default 128M)")  # fmt: skip
 @click.option("-f", "factor", type=Checked("COUNT", _whole(2)), default="16",
               help="from one size to the next (default 16)")  # fmt: skip
-@click.option("--sizes", type=Checked("SIZE,SIZE,...", _sizes), help="these sizes instead")
+@click.option(
+    "--sizes", type=Checked("SIZE,SIZE,...", sizes_above_zero), help="these sizes instead"
+)
 @click.option("-d", "dtype", type=Checked("TYPE", _dtype), default="float32",
               help="type of the elements (default float32)")  # fmt: skip
 @click.option("-o", "op", type=Checked("OP", _op), default="sum",
@@ -115,7 +102,7 @@ def _op(text: str) -> str:
               help="calls of each cell whose results are checked (default 1)")  # fmt: skip
 @click.option("--iters", type=Checked("COUNT", _whole(1)),
               help="timed calls (default: what --seconds hold)")  # fmt: skip
-@click.option("--seconds", type=Checked("SECONDS", _seconds), default="0.5",
+@click.option("--seconds", type=Checked("SECONDS", seconds_above_zero), default="0.5",
               help="time for each side and cell (default 0.5)")  # fmt: skip
 @click.option("-w", "warmup", type=Checked("COUNT", _whole(0)), default="5",
               help="calls before the timed ones (default 5)")  # fmt: skip

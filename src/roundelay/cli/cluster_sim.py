@@ -12,7 +12,6 @@ import msgspec
 from ..errors import RoundelayError
 from ..files import read_file
 from ..place.sim import (
-    MEDIAN,
     POLICIES,
     Arrival,
     Rates,
@@ -20,6 +19,7 @@ from ..place.sim import (
     by_chance,
     checkpoints,
     compare,
+    fitting,
     larger,
     loaded,
     make_log,
@@ -35,9 +35,10 @@ from .base import Command
 from .compared import WHAT, chart, entry, told
 from .output import emit
 from .progress import progress
-from .targets import Checked, cluster_option
+from .targets import Checked, cluster_option, no_use
 
 TIME: Final = Checked("TIME", parse_time)
+NO_FAILURES: Final = read_rates("none")
 
 
 def _policies(text: str) -> tuple[str, ...]:
@@ -61,17 +62,17 @@ def _policies(text: str) -> tuple[str, ...]:
               help="jobs: columns arrival_s, gpus or cards, and duration_s or steps; perhaps kind "
               "and priority (default: jobs by chance)")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1), default=500,
-              help="how many, by chance (default 500)")  # fmt: skip
+              help="how many jobs by chance, without --trace (default 500)")  # fmt: skip
 @click.option("--scale", type=click.IntRange(1), default=1,
-              help="cards of a job for each of the trace (default 1)")  # fmt: skip
-@click.option("--median", type=TIME, default=f"{MEDIAN:g}s",
-              help="half of the jobs last longer, where no durations are given (default "
-              "3600s)")  # fmt: skip
+              help="multiply the cards of every job by this (default 1)")  # fmt: skip
+@click.option("--median", type=TIME, default="1h",
+              help="of the durations of jobs, where the trace gives none: half of the jobs last "
+              "longer (default 1h)")  # fmt: skip
 @click.option("--load", type=float,
-              help="part of the cards that jobs ask for, in the mean, while they arrive (default: "
+              help="card-hours that jobs ask for, over those there are while they arrive (default: "
               "as in the trace; 0.8 by chance)")  # fmt: skip
 @click.option("--urgent", "raised", type=float, default=0.0,
-              help="part of the jobs that may take the cards of others (default 0)")  # fmt: skip
+              help="part of the jobs that preempt others (default 0)")  # fmt: skip
 @click.option("--policies", type=Checked("NAMES", _policies), default=",".join(POLICIES),
               help="first_fit; best_fit, as Kueue and KAI; order: best fit's nodes, ranks in our "
               "order; ours (default all)")  # fmt: skip
@@ -79,16 +80,19 @@ def _policies(text: str) -> tuple[str, ...]:
               help="part of a step that exchange takes, where it is cheapest (default "
               "0.2)")  # fmt: skip
 @click.option("--failures", "rates", type=Checked("KEY=VALUE,...", read_rates), default="llama3",
-              help="in a million card-hours: card, host, switch, software, slow; times: repair, "
-              "lasts, found; slower; or none (default llama3: one in 3.09 hours for 16,384 "
-              "cards)")  # fmt: skip
-@click.option("--save", type=TIME, default="30s", help="that a save takes (default 30s)")
+              help="how many in a million card-hours: card, host, switch, software, slow (a node "
+              "that becomes slow); times: repair, and of a slow node lasts and found; slower: how "
+              "many times longer work takes on it; or none (default llama3: one failure in 3.09 "
+              "hours for 16,384 cards)")  # fmt: skip
+@click.option("--save", type=TIME, default="30s", help="time that a save takes (default 30s)")
 @click.option("--restart", type=TIME, default="300s",
-              help="from a failure until work goes on (default 300s)")  # fmt: skip
+              help="time from a failure until work goes on (default 300s)")  # fmt: skip
 @click.option("--interval", type=TIME,
-              help="of work between saves (default: as Daly says, by cards)")  # fmt: skip
-@click.option("--no-backfill", is_flag=True, help="nobody passes the first of the queue")
-@click.option("--seed", type=click.IntRange(0), default=1, help="of jobs and failures (default 1)")
+              help="time of work between saves (default: as Daly says, by cards)")  # fmt: skip
+@click.option("--no-backfill", is_flag=True, help="no job overtakes the first of the queue")
+@click.option("--seed", type=click.IntRange(0), default=1,
+              help="for jobs and failures by chance; the same gives the same "
+              "(default 1)")  # fmt: skip
 @click.option("--events", "log", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="write what happens, event by event, into this JSON file, for roundelay serve "
               "--jobs and page --jobs")  # fmt: skip
@@ -114,8 +118,12 @@ def command(
     **given: Any,
 ) -> None:
     """Run and print."""
+    if picture is None:
+        no_use(("what",), "without --plot", "add --plot FILE.svg")
     draw = plotter(picture) if picture else None
     jobs = _jobs(where, seed, **given)
+    if rates == NO_FAILURES and interval is None and len({job.priority for job in jobs}) == 1:
+        no_use(("save", "restart"), "where nothing fails, and no job has a higher priority")
     saves = saving(where, jobs, save, restart, rates, interval)
     settings = Settings(policies[0], saves, rates, exchange, not no_backfill, seed)
     with progress(len(policies), 0) as step:
@@ -135,9 +143,13 @@ def _jobs(
 ) -> list[Arrival]:  # fmt: skip
     if trace:
         text = read_file(trace).decode("utf-8", "replace")
+        no_use(("jobs",), "with --trace, which says how many there are")
+        if "duration_s" in text.partition("\n")[0]:
+            no_use(("median",), "with a trace that has the column duration_s")
         found = larger(read_trace(text, str(trace), median), scale)
     else:
         found = larger(by_chance(jobs, seed, where.size // scale or 1, median), scale)
+        found = fitting(found, where)
         load = 0.8 if load is None and len(found) > 1 else load
     if load is not None:
         found = loaded(found, where.size, load)

@@ -40,8 +40,8 @@ def span(seconds: float) -> str:
     """
     for unit, worth in SPANS:
         if abs(seconds) >= 2 * worth:
-            return f"{seconds / worth:.3g} {unit}" if seconds < 1000 * worth else (
-                f"{seconds / worth:,.0f} {unit}")  # fmt: skip
+            count = seconds / worth
+            return f"{count:.3g} {say(unit)}" if count < 1000 else f"{count:,.0f} {say(unit)}"
     return f"{seconds:.2g} s"
 
 

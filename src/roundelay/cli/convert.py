@@ -7,8 +7,11 @@ from pathlib import Path
 
 import click
 
+from ..clusters import HERE, names
+from ..collectives import UnknownName
 from ..convert import TARGETS, Options, convert
 from ..diagnose.given import Given
+from ..errors import RoundelayError
 from ..formats.msccl_xml import PROTOCOLS
 from .base import Command, say
 from .output import emit
@@ -62,10 +65,13 @@ def _given(source: str) -> Given:
     if source == "-":
         return Given("stdin", data=sys.stdin.buffer.read())
     path = Path(source)
-    if not path.exists() and "." not in source and "/" not in source:
-        return Given(source)  # a cluster by its name
-    path.stat()  # a file that is not there is told by its name
-    return Given(source, path)
+    if path.exists():
+        return Given(source, path)
+    name, known = source.partition(":")[0], (*names(), HERE)
+    if name in known:
+        return Given(source)
+    unknown = UnknownName("cluster", name, known)
+    raise RoundelayError(f"{source} is no file that is there, and {unknown}")
 
 
 def _told(source: str, target: str, proved: bool | None, why: str) -> str:

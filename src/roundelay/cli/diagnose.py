@@ -33,10 +33,11 @@ FILES = 10000
     short_help="say what logs, dumps, traces, topologies and tables show, and what to try",
     help="Read FILES, any mixture of topologies (NCCL's XML, nvidia-smi topo -m, rocm-smi "
     "--showtopo), logs of NCCL, flight recorder dumps, messages of watchdogs, profilers' and "
-    "execution traces, what NCCL's Inspector and RAS write, the output of nccl-tests and facts in "
-    "JSON, and say what is wrong and what to try, the gravest first. What a file is, is told by "
-    "what stands in it; a folder stands for the files in it, and - for standard input. The exit "
-    "status is 1 if something is off.",
+    "execution traces, what NCCL's Inspector and RAS write, the output of nccl-tests, facts in "
+    "JSON and files of Roundelay itself, and say what is wrong and what to try, the gravest first. "
+    "What a file is, is told by what stands in it; files of the ranks of one job are judged as "
+    "one; a folder stands for the files in it, and - for standard input. The exit status is 1 if "
+    "something is off.",
 )
 @click.argument("files", metavar="[FILES]...", nargs=-1)
 @click.option(

@@ -35,7 +35,7 @@ from .base import Command, say
 from .instanced import instances, write, write_options
 from .output import emit, figure, table
 from .serving import tell_lacking
-from .targets import Checked, cluster_option
+from .targets import Checked, cluster_option, no_use
 
 MADE_UP = (2000, 2.0, 1000, 100)
 """Requests, a second, of so many tokens of prompt and of answer, where no file names others."""
@@ -58,7 +58,7 @@ def _time_option(name: str, default: str | None, text: str) -> Callable[[F], F]:
 )
 @click.argument("requests", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 @click.option("--quicker", "times", type=float, default=1.0,
-              help="let requests come so many times as quickly (default 1)")  # fmt: skip
+              help="let requests come this many times as quickly (default 1)")  # fmt: skip
 @click.option("--policy", "named", type=click.Choice((FIXED, *POLICIES)), multiple=True,
               help="only this one; may be repeated")  # fmt: skip
 @click.option("--least", type=click.IntRange(1), default=1, help="instances at least (default 1)")
@@ -67,22 +67,27 @@ def _time_option(name: str, default: str | None, text: str) -> Callable[[F], F]:
 @click.option("--target", type=float,
               help="part of an instance's places that should be taken (default: the cheapest with "
               "which 99 % of requests are in time)")  # fmt: skip
-@_time_option("--calm", f"{CALM:g}s", "fewer instances only after so long a calm (default 300s)")
-@_time_option("--first-token", "2s", "until its first token, a request is in time (default 2s)")
-@_time_option("--token", "100ms", "and for each later token in the mean (default 100ms)")
+@_time_option("--calm", f"{CALM:g}s", "time for which fewer instances must have been enough before "
+              "some are taken away (default 300s)")  # fmt: skip
+@_time_option("--first-token", "2s", "a request is in time if its first token comes within this "
+              "(default 2s)")  # fmt: skip
+@_time_option("--token", "100ms", "and its later ones within this each, in the mean "
+              "(default 100ms)")  # fmt: skip
 @click.option("--batch", type=click.IntRange(1, 4096), default=32,
               help="requests that run at once in an instance (default 32)")  # fmt: skip
 @click.option("--queue", type=click.IntRange(0), default=64,
               help="requests that may wait in each; more are refused (default 64)")  # fmt: skip
-@_time_option("--start", "60s", "until a new instance is ready (default 60s)")
+@_time_option("--start", "60s", "time until a new instance is ready (default 60s)")
 @cluster_option()
 @click.option("--tp", type=click.IntRange(1), default=8,
               help="cards over which the model is cut (default 8)")  # fmt: skip
-@click.option("--layers", type=int, default=126, help="of the large model (default 126)")
-@click.option("--hidden", type=int, default=16384, help="its width (default 16384)")
-@_time_option("--prefill", None, "measured, for a token of a prompt")
-@_time_option("--step", None, "measured, for a token of one request")
-@_time_option("--full-step", None, "measured, for a token of each of --batch requests")
+@click.option("--layers", type=int, default=126,
+              help="layers of the model, with --cluster (default 126)")  # fmt: skip
+@click.option("--hidden", type=int, default=16384,
+              help="hidden size of the model, with --cluster (default 16384)")  # fmt: skip
+@_time_option("--prefill", None, "measured time for a token of a prompt")
+@_time_option("--step", None, "measured time for a token where one request runs")
+@_time_option("--full-step", None, "measured time for a token of each where --batch requests run")
 @write_options
 def command(
     requests: Path | None,
@@ -113,6 +118,7 @@ def command(
     if written["folder"] and len(named) != 1:
         raise click.UsageError(f"--write, and {len(named)} of --policy; expected one, such as "
                                "--policy queue. Compare them without --write first")  # fmt: skip
+    _sensible(where, named, written)
     measured = (prefill, step, full_step)
     speed = _measured(measured, batch, start) if where is None else _clocked(
         where, tp, layers, hidden, batch, start, measured)  # fmt: skip
@@ -127,8 +133,21 @@ def command(
     if written["folder"]:
         figures = {"tp": tp, "batch": batch, "queue": queue, "least": least, "most": most,
                    "calm": calm, "start": start}  # fmt: skip
-        write(instances(rows[0], where, figures, written), written["folder"])
+        write(instances(rows[0], where, figures, written), written)
     emit(found, as_json, lambda: _told(found, service))
+
+
+def _sensible(where: Cluster | None, named: Sequence[str], written: Mapping[str, Any]) -> None:
+    """Refuse options that would change nothing."""
+    if where is None:
+        no_use(("layers", "hidden"), "without --cluster, whose clock takes them")
+    if {*named} == {FIXED}:
+        no_use(("target", "calm", "least"), "with --policy fixed")
+    if written["folder"] is None:
+        no_use(("name", "image", "program", "prometheus", "crds"), "without --write",
+               "add --write DIR")  # fmt: skip
+    elif named[0] in (FIXED, "utilisation"):
+        no_use(("prometheus",), f"with --policy {named[0]}: KEDA asks it by queue and forecast")
 
 
 def _measured(times: Sequence[float | None], batch: int, start: float) -> Speed:

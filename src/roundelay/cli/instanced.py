@@ -13,25 +13,28 @@ from ..place.kubernetes.nodes import CARDS, resource
 from ..topology import Cluster
 from ..units import format_time
 from .base import say
+from .defined import crds_option, definitions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def write_options(function: F) -> F:
-    """The options --write, --name, --image, --program and --prometheus."""
+    """The options --write, --name, --image, --program, --prometheus and --crds."""
     for option in reversed((
         click.option("--write", "folder", type=click.Path(path_type=Path, file_okay=False),
                      metavar="DIR", help="write manifests of Kubernetes for the one --policy into "
                      "this folder: a LeaderWorkerSet of instances, and what scales it"),
         click.option("--name", default="inference", show_default=True,
-                     help="of the service there"),
+                     help="name of the service in the manifests"),
         click.option("--image", default="registry.example/serve:1", show_default=True,
-                     help="the image of its containers"),
-        click.option("--program", help="what each of its pods runs (default: `roundelay llm` with "
-                     "--tp, --batch and --queue, on one host)"),
+                     help="the image of the containers"),
+        click.option("--program",
+                     help="what each pod of an instance runs (default: `roundelay llm` with --tp, "
+                     "--batch and --queue, on one host)"),
         click.option("--prometheus", metavar="URL",
                      default="http://prometheus-operated.monitoring:9090", show_default=True,
                      help="where KEDA asks for the metrics"),
+        crds_option(),
     )):  # fmt: skip
         function = option(function)
     return function
@@ -102,13 +105,15 @@ def _hosts(where: Cluster | None, pods: int) -> Iterator[str]:
                "instance stays together.")  # fmt: skip
 
 
-def write(found: Instances, folder: Path) -> None:
-    """Write the manifests into a folder.
+def write(found: Instances, asked: Mapping[str, Any]) -> None:
+    """Write the manifests into the folder of --write, if what --crds names keeps them whole.
 
     Raises:
+        RoundelayError: it doesn't.
         OSError: a file can't be written.
     """
+    texts, folder = files(found, definitions(asked["crds"])), asked["folder"]
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files(found).items():
+    for name, text in texts.items():
         (folder / name).write_text(text, "utf-8")
         click.echo(say("wrote {path}", path=folder / name), err=True)

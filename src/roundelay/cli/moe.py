@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from ..errors import RoundelayError
-from ..moe.bench import BYTES, SENDERS, Figure, Load, card_of, measured, on_clock, sender_seconds
-from ..moe.gate import read_scores
+from ..moe.balance import Balance, balances
+from ..moe.bench import BYTES, SAMPLE, SENDERS, Figure, Load, card_of, measured, on_clock
+from ..moe.bench import sender_seconds as seconds_of
+from ..moe.gate import MOST_SKEW, read_scores
 from ..moe.schemes import SCHEMES
 from ..run import job_from_environment
 from ..run.launch import launch, python_command, rank_environments
@@ -19,6 +22,7 @@ from ..topology import Cluster
 from ..units import format_size, format_time
 from .base import Command, language, say
 from .launch import _tell
+from .moe_balance import entries, told
 from .moe_schedule import DEFAULTS, drawn, proved, written
 from .output import emit, figure, table
 from .targets import cluster_option, only_one, ranks_option
@@ -84,6 +88,12 @@ class _Again(Command):
     metavar="[uniform|FILE]",
     help="scores of the gate: uniform, or [token, expert] in a file of numpy.save",
 )
+@click.option("--skew", type=click.FloatRange(0, MOST_SKEW),
+              help="draw scores so that the k-th most liked expert has the weight k^-SKEW (default "
+              "0: all alike)")  # fmt: skip
+@click.option("--redundant", type=click.IntRange(0),
+              help="slots beside one for each expert, given to the busiest; bench says what that "
+              "brings (default: every expert once, in order)")  # fmt: skip
 @click.option("--dtype", type=click.Choice(list(BYTES)),
               help="how tokens are sent (default fp8; between processes float32); what went as fp8 "
               "comes back as bfloat16, between processes as float32")  # fmt: skip
@@ -91,7 +101,7 @@ class _Again(Command):
 @click.option("--sms", type=click.IntRange(1), default=SENDERS,
               help="multiprocessors of a card that send (default 20)")  # fmt: skip
 @click.option("--iters", type=click.IntRange(1), default=10, help="timed calls (default 10)")
-@click.option("--seed", type=click.IntRange(0), default=1, help="of uniform scores (default 1)")
+@click.option("--seed", type=click.IntRange(0), default=1, help="of drawn scores (default 1)")
 @click.option("--combine", "back", is_flag=True, help="show or export the way back")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
               help="the file that export writes (default: to stdout)")  # fmt: skip
@@ -109,7 +119,7 @@ def command(
     **asked: Any,
 ) -> int:
     """Time and print, or do what else is asked."""
-    asked["scores"] = None if scores == "uniform" else read_scores(Path(scores))
+    asked["scores"] = _scores(scores, asked["skew"])
     if action != "bench":
         if ranks or where:
             raise click.UsageError(f"-n and --cluster are for bench; {action} takes --nodes and "
@@ -130,7 +140,8 @@ def command(
             raise click.UsageError("-n is for processes of this machine; leave it out with "
                                    "--cluster")  # fmt: skip
         load = _load_on(where, **asked)
-        _show(load, list(on_clock(load, where)), as_json, where, sms)
+        found = balances(load, partial(on_clock, cluster=where), SAMPLE)
+        _show(found, as_json, where, sms)
         return 0
     job = job_from_environment()
     if job.ranks == 1 and not os.environ.get(INSIDE):
@@ -143,9 +154,9 @@ def command(
     from ..communicator import init
 
     with init(TIMEOUT) as comm:
-        figures = list(measured(load, comm, iters))
+        balanced = balances(load, partial(measured, comm=comm, iters=iters))
         if comm.rank == 0:
-            _show(load, figures, as_json)
+            _show(balanced, as_json)
     return 0
 
 
@@ -178,26 +189,37 @@ def _load_here(ranks: int, nodes: int | None, cards: int | None, **asked: Any) -
     return Load(nodes, cards, **defaults | _given(asked))
 
 
+def _scores(scores: str, skew: float | None) -> Any:
+    if scores == "uniform":
+        return None
+    if skew is not None:
+        raise click.UsageError("--skew is for scores that are drawn; leave it out with a file of "
+                               "--scores")  # fmt: skip
+    return read_scores(Path(scores))
+
+
 def _given(asked: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value is not None}
 
 
 def _show(
-    load: Load, figures: list[Figure], as_json: str | None, where: Cluster | None = None,
-    sms: int = SENDERS,
-) -> None:  # fmt: skip
+    balanced: list[Balance], as_json: str | None, where: Cluster | None = None, sms: int = SENDERS
+) -> None:
+    load, figures = balanced[-1].load, balanced[-1].figures
     card = card_of(where) if where else None
     rows = [_row(load, f) for f in figures]
     found: dict[str, Any] = {
         "cluster": where.name if where else None,
         "nodes": load.nodes, "cards": load.cards, "experts": load.experts, "top_k": load.top_k,
-        "tokens": load.tokens, "hidden": load.hidden, "dtype": load.dtype, "rows": rows,
+        "tokens": load.tokens, "hidden": load.hidden, "dtype": load.dtype, "skew": load.skew,
+        "redundant": load.redundant, "rows": rows,
+        "balance": entries(balanced),
         "sms": sms if card else None,
         "sms_share": sms / card.sms if card else None,
     }  # fmt: skip
     if card:
         for row, figure in zip(rows, figures, strict=True):
-            there, back = sender_seconds(figure, sms, card)
+            there, back = seconds_of(figure, sms, card)
             row["senders_us"], row["combine_senders_us"] = there * 1e6, back * 1e6
     emit(found, as_json, lambda: _told(load, found, where))
 
@@ -235,6 +257,8 @@ def _told(load: Load, found: dict[str, Any], where: Cluster | None) -> str:
                                      "dtype")}),
         "",
         _table(found["rows"], bounds=where is not None),
+        "",
+        *told(found["balance"]),
     ]  # fmt: skip
     if where is not None:
         lines += ["", *_notes(found, where)]

@@ -16,8 +16,8 @@ from ..topology import Cluster
 from .base import Command, say
 from .output import emit, table
 from .placed import entry, exact_option, job_argument, told
-from .submitted import named, site_of, submit_options, submitted
-from .targets import cluster_option
+from .submitted import WRITTEN, named, sensible, site_of, submit_options, submitted
+from .targets import cluster_option, no_use
 
 
 @click.command(
@@ -51,9 +51,8 @@ def command(
 ) -> None:
     """Order and print."""
     if pairs is not None:
-        if where or topology or exact or asked["kind"]:
-            raise click.UsageError("--pairs has hosts and what is between them; leave out "
-                                   "--cluster, --topology, --for and --exact")  # fmt: skip
+        no_use(("where", "topology", "exact", "kind", *WRITTEN),
+               "with --pairs, which has hosts and what is between them")  # fmt: skip
         known = read_pairs(read_file(pairs), str(pairs))
         by = order_by_pairs(job, known.only(list(dict.fromkeys(expand(nodes)))))
         emit({"hosts": by.hosts, "cost": by.cost, "against": {"as_given": by.given}}, as_json,
@@ -62,6 +61,7 @@ def command(
     if where is None:
         raise click.UsageError("where is it? Name --cluster, such as dgx-h100:16, or --pairs FILE "
                                "with what was measured")  # fmt: skip
+    sensible(asked)
     site = site_of(topology, where)
     if site:
         site = site.only(named(nodes, site))

@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 
+from ..errors import RoundelayError
 from ..files import read_file
 from ..place import Job, Room, place, read_room
 from ..topology import Cluster
 from .base import Command
 from .output import emit
 from .placed import entry, exact_option, job_argument, told
-from .submitted import site_of, submit_options, submitted
+from .submitted import sensible, site_of, submit_options, submitted
 from .targets import cluster_option
 
 
@@ -51,6 +52,12 @@ def command(
     **asked: Any,
 ) -> None:
     """Place and print."""
+    sensible(asked)
+    if topology is None and job.ranks > where.size:
+        raise RoundelayError(f"{job.name}: {job.ranks:,} ranks, and {where.name} has "
+                             f"{where.size:,} cards; expected {-(-job.ranks // where.cards):,} "
+                             "nodes at least, which --cluster names behind a colon, as in "
+                             "dgx-h100:16")  # fmt: skip
     site = site_of(topology, where)
     text = read_file(free).decode("utf-8", "replace") if free else ""
     if site and free:

@@ -37,7 +37,8 @@ def job_argument() -> Callable[[F], F]:
 def exact_option() -> Callable[[F], F]:
     """The option --exact."""
     return click.option("--exact", is_flag=True,
-                        help="find the optimum, too, with HiGHS; for some ten nodes")  # fmt: skip
+                        help="find the optimum, too, with HiGHS; for up to about ten "
+                        "nodes")  # fmt: skip
 
 
 def entry(

@@ -12,15 +12,17 @@ from pathlib import Path
 
 import click
 
+from ..patience import connections, impatient
 from ..web.known import known
 from ..web.named import name_of
-from ..web.patience import impatient
-from ..web.server import HEADERS, HOSTS, make_app
+from ..web.server import HEADERS, HOSTS, make_app, refusal
 from ..web.states import state_text
 from .base import Command, say
 from .listening import EVERY, listen, listening_options
 from .output import emit
 
+MOST = 256
+"""Connections at one time."""
 GRACE = 1
 """Seconds that answers which are being sent have at the end."""
 
@@ -70,7 +72,7 @@ def command(
             opening.daemon = True
             opening.start()
         config = uvicorn.Config(app, log_level="error", access_log=False, server_header=False,
-                                http=impatient(HEADERS), ws="none",
+                                http=impatient(HEADERS, connections(MOST), refusal), ws="none",
                                 timeout_graceful_shutdown=GRACE)  # fmt: skip
         ends = "graceful shutdown"  # which is told although it is wanted
         logging.getLogger("uvicorn.error").addFilter(lambda record: ends not in record.msg)

@@ -13,7 +13,7 @@ from ..files import read_file
 from ..formats.hostlist import hosts as expand
 from ..i18n import translator
 from ..place import Placement
-from ..place.files import read_site
+from ..place.files import parted, read_site
 from ..place.kubernetes import admitted
 from ..place.kubernetes import files as kubernetes_files
 from ..place.site import Site
@@ -21,13 +21,17 @@ from ..place.slurm import files as slurm_files
 from ..place.submission import Submission
 from ..topology import Cluster
 from .base import language, say
+from .defined import crds_option, definitions
+from .targets import no_use
 
 F = TypeVar("F", bound=Callable[..., Any])
 KINDS: Final = ("slurm", "jobset", "kai", "volcano", "core", "lws")
+WRITTEN: Final = ("folder", "program", "image", "queue", "crds")
+"""Parameters that say how something is written, or where."""
 
 
 def submit_options() -> Callable[[F], F]:
-    """The options --topology, --for, --write, --program, --image and --queue."""
+    """The options --topology, --for, --write, --program, --image, --queue and --crds."""
     return _chained(
         click.option("--topology", metavar="FILE",
                      help="which hosts there are and which switches join them: Slurm's "
@@ -41,8 +45,9 @@ def submit_options() -> Callable[[F], F]:
         click.option("--program", default="train.py", show_default=True,
                      help="the Python program and its arguments"),
         click.option("--image", default="registry.example/train:1", show_default=True,
-                     help="the image of its containers"),
+                     help="the image of the containers, for Kubernetes"),
         click.option("--queue", default="", help="the scheduler's queue, or Slurm's partition"),
+        crds_option(),
     )  # fmt: skip
 
 
@@ -59,10 +64,25 @@ def site_of(topology: str | None, machine: Cluster) -> Site | None:
     """The site of the option --topology."""
     if topology is None:
         return None
-    site = read_site(read_file(Path(topology.partition(":")[0])), machine, topology)
+    site = read_site(read_file(parted(topology)[0]), machine, topology)
     for note in site.notes:
         click.echo(f"{say('note')}: {note.tell(translator(language()))}", err=True)
     return site
+
+
+def sensible(asked: Mapping[str, Any]) -> None:
+    """Refuse options that what is written has no use for.
+
+    Raises:
+        UsageError: there is such an option.
+    """
+    kind = asked["kind"]
+    if kind is None:
+        no_use(WRITTEN, "without --for", "name what to write, such as --for slurm")
+    elif kind == "slurm":
+        no_use(("image", "crds"), "with --for slurm")
+    elif kind == "core":
+        no_use(("queue", "crds"), "with --for core, all of whose kinds Kubernetes has itself")
 
 
 def submitted(found: Placement, site: Site | None, asked: Mapping[str, Any]) -> dict[str, str]:
@@ -74,16 +94,16 @@ def submitted(found: Placement, site: Site | None, asked: Mapping[str, Any]) -> 
     """
     kind, folder = asked["kind"], asked["folder"]
     if kind is None:
-        if folder is not None:
-            raise RoundelayError(
-                "--write without --for; expected what to write, such as --for slurm"
-            )
         return {}
     if site is None:
         raise RoundelayError("--for needs the names of hosts; add --topology FILE, such as the "
                              "output of `scontrol show topology`")  # fmt: skip
     job = Submission(found, site, asked["program"], asked["image"], asked["queue"])
-    texts = slurm_files(job) if kind == "slurm" else kubernetes_files(job, kind)
+    if kind == "slurm":
+        texts = slurm_files(job)
+    else:
+        known = definitions(asked["crds"]) if kind != "core" else None
+        texts = kubernetes_files(job, kind, known)
     if folder is None:
         return texts
     folder.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
+from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +21,7 @@ from ..errors import RoundelayError
 from ..files import read_file
 from ..rounds import Round
 from ..schedule import Schedule
-from ..units import parse_counts, parse_params, parse_size
+from ..units import UnitError, parse_counts, parse_params, parse_size
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,6 +40,38 @@ class Checked(click.ParamType[Any]):
             return self.read(value)
         except RoundelayError as error:
             self.fail(str(error), param, ctx)
+
+
+def size_above_zero(text: str) -> int:
+    """A size of 1 byte or more.
+
+    Raises:
+        UnitError: it is none.
+    """
+    size = parse_size(text)
+    if size < 1:
+        raise UnitError(f"{text!r} is no size to measure; expected 1 byte or more")
+    return size
+
+
+def sizes_above_zero(text: str) -> list[int]:
+    """Sizes of 1 byte or more, with commas between them; as `size_above_zero`."""
+    return [size_above_zero(part) for part in text.split(",")]
+
+
+def seconds_above_zero(text: str) -> float:
+    """A time in seconds.
+
+    Raises:
+        UnitError: it is none, or not above 0.
+    """
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < inf:
+        raise UnitError(f"{text!r} is no time in seconds; expected a number above 0, such as 0.5")
+    return seconds
 
 
 def complete_target(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -103,11 +136,37 @@ def only_one(ranks: Sequence[int] | None) -> int:
     return ranks[0]
 
 
+def given(*names: str) -> list[str]:
+    """Those of the parameters that were given, as they are written."""
+    context, default = click.get_current_context(), click.core.ParameterSource.DEFAULT
+    return [
+        p.opts[0] if isinstance(p, click.Option) else p.opts[0].upper()
+        for p in context.command.params
+        if p.name in names and context.get_parameter_source(p.name) is not default
+    ]
+
+
 def leave_out(*given: Any) -> None:
     """Refuse what a schedule file already says."""
     if any(given):
         raise click.UsageError("a schedule file has its ranks, root and parameters in it; "
                                "leave out -n, -p and --root")  # fmt: skip
+
+
+def no_use(names: Sequence[str], where: str, instead: str = "") -> None:
+    """Refuse options that would change nothing.
+
+    Args:
+        names: parameters of the command's function.
+        where: they change nothing, such as "without --for".
+        instead: what else may have been meant, such as "add --for".
+
+    Raises:
+        UsageError: one of them was given.
+    """
+    if idle := given(*names):
+        what = f"{instead}, or leave it out" if instead else "leave it out"
+        raise click.UsageError(f"{idle[0]} changes nothing {where}; {what}")
 
 
 def load(target: str) -> list[Algorithm] | Schedule:

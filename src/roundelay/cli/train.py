@@ -20,7 +20,7 @@ from ..workloads.train.summary import summary
 from ..workloads.train.text import find_text
 from .base import Command, language, say
 from .output import emit, printable, table
-from .targets import Checked
+from .targets import Checked, given
 
 SHOWN = 20
 """Steps that are shown, at most."""
@@ -82,6 +82,8 @@ def command(text: str | None, mtbf: float, zero: str, on_failure: str | None, as
     """Train and print."""
     if not 0 < mtbf < math.inf:
         raise click.UsageError(f"--mtbf {mtbf:g}; expected hours, more than 0")
+    if not options["checkpoint"] and (names := given("every", "mtbf")):
+        raise click.UsageError(f"{', '.join(names)}: for checkpoints; add --checkpoint FILE")
     usual = "stop" if options["backend"] == "gloo" else "shrink"
     settings = msgspec.convert(
         {**options, "text": find_text(text), "zero": int(zero), "on_failure": on_failure or usual},
@@ -227,7 +229,7 @@ def _saved(saved: dict[str, Any]) -> Iterator[str]:
                   "{problem}.", steps=", ".join(steps), problem=problem)  # fmt: skip
     if saved["count"]:
         yield say(
-            "{count} checkpoints of {size}, {time} each. At one failure in {failures} hours, save "
+            "Checkpoints: {count} of {size}, {time} each. At one failure in {failures} hours, save "
             "every {young} (Young), or work {daly} from save to save (Daly).",
             count=saved["count"], size=format_size(saved["bytes"]),
             time=format_time(saved["save_s"]),

@@ -11,23 +11,33 @@ import click
 
 from ..bench.machine import machine
 from ..collectives import UnknownName
+from ..errors import RoundelayError
+from ..files import read_file
 from ..formats.tuner import MOST
+from ..nccl_tuner import MADE as TUNER_MADE
 from ..nccl_tuner import SIZES as LOOKED_AT
 from ..nccl_tuner import Span, spans, tuner_file
 from ..selection import Table
 from ..topology import Cluster
+from ..tune import MADE as TABLE_MADE
 from ..tune import Winner, tune, write
-from ..units import format_size, parse_size
+from ..units import format_size
 from .base import Command, say
 from .output import emit, figure, table
-from .targets import Checked, cluster_option, ranks_option
+from .targets import (
+    Checked,
+    cluster_option,
+    ranks_option,
+    seconds_above_zero,
+    sizes_above_zero,
+)
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "reduce")
 SIZES = "8,512,4K,32K,256K,2M,16M"
 
 
 def _sizes(text: str) -> list[int]:
-    return sorted(parse_size(part) for part in text.split(","))
+    return sorted(set(sizes_above_zero(text)))
 
 
 def _collectives(text: str) -> list[str]:
@@ -52,7 +62,7 @@ def _collectives(text: str) -> list[str]:
               help="these collectives only")  # fmt: skip
 @click.option("--sizes", type=Checked("SIZE,SIZE,...", _sizes),
               help="sizes to measure (default 8 to 16M; with --cluster 1K to 16G)")  # fmt: skip
-@click.option("--seconds", type=float, default=0.1,
+@click.option("--seconds", type=Checked("SECONDS", seconds_above_zero), default="0.1",
               help="time for each algorithm and size (default 0.1)")  # fmt: skip
 @cluster_option("the machine that a table for NCCL is for; see `roundelay cluster`")
 @click.option("--for", "library", type=click.Choice(["nccl"]),
@@ -76,13 +86,14 @@ def command(
     """Measure and write."""
     if (where is None) != (library is None):
         raise click.UsageError("expected both --cluster and --for nccl, or neither")
+    output = output or Path("nccl_tuner.conf" if where else "roundelay-table.toml")
+    _check_ours(output, TUNER_MADE if where else TABLE_MADE)
     if where:
         names = collectives or [name for name in COLLECTIVES if name != "all_to_all"]
         found = spans(where, names, ranks or (), sizes or LOOKED_AT)
-        return _for_nccl(found, output or Path("nccl_tuner.conf"), as_json)
+        return _for_nccl(found, output, as_json)
     ranks, sizes = ranks or [2, 4, 8], sizes or _sizes(SIZES)
     collectives = collectives or list(COLLECTIVES)
-    output = output or Path("roundelay-table.toml")
     before = Table.load(os.environ.get("ROUNDELAY_TABLE"))
     winners = []
     for winner in tune(collectives, ranks, sizes, seconds):
@@ -97,6 +108,15 @@ def command(
     text = "Written to {file}. Use it: export ROUNDELAY_TABLE={file}"
     click.echo(say(text, file=str(output.resolve())), err=True)
     return 0
+
+
+def _check_ours(file: Path, made: str) -> None:
+    """Refuse to write over what somebody else has written."""
+    if file.exists() and not read_file(file).startswith(made.encode()):
+        raise RoundelayError(
+            f"{file} is there already, and roundelay tune has not written it; give another name "
+            "with -o, or move it away"
+        )
 
 
 def _for_nccl(found: list[Span], output: Path, as_json: str | None) -> int:

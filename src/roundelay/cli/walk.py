@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from .base import Command, say
 from .generate import run_one
 from .output import emit, printable, table
 from .serving import found_options, model_options, tell_lacking, where_time_went
-from .targets import cluster_option
+from .targets import cluster_option, given
 
 NAMES = {
     "request": "the request arrives: text becomes tokens",
@@ -26,6 +27,9 @@ NAMES = {
     "token": "a token is drawn and comes out",
 }
 """The steps, and what they are called."""
+HERE = ("prompt", "max_tokens", "model", "backend", "context", "threads")
+CLOCKED = ("layers", "hidden", "inner", "memory_rate")
+"""Parameters of a request here, and of a large model on the clock."""
 
 
 @click.command(
@@ -41,9 +45,11 @@ NAMES = {
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path),
               help="write the steps to this file, as JSON")  # fmt: skip
 @cluster_option()
-@click.option("--layers", type=int, default=126, help="of the large model (default 126)")
-@click.option("--hidden", type=int, default=16384, help="its width (default 16384)")
-@click.option("--inner", type=int,
+@click.option("--layers", type=click.IntRange(1), default=126,
+              help="of the large model (default 126)")  # fmt: skip
+@click.option("--hidden", type=click.IntRange(1), default=16384,
+              help="its width (default 16384)")  # fmt: skip
+@click.option("--inner", type=click.IntRange(1),
               help="its feed-forward width (default 3.25 times the width)")  # fmt: skip
 @click.option("--memory-rate", type=float,
               help="bytes a second of a card's memory (default: known by its name)")  # fmt: skip
@@ -60,6 +66,7 @@ def command(
     **model: Any,
 ) -> None:
     """Walk."""
+    _alone(HERE if where else CLOCKED, bool(where))
     if where is not None:
         found = _clocked(where, model["tp"], layers, hidden, inner, memory_rate)
         told = _clock_table
@@ -72,6 +79,14 @@ def command(
     if save:
         save.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
     emit(found, as_json, lambda: told(found))
+
+
+def _alone(others: Sequence[str], clocked: bool) -> None:
+    """Refuse what is for the other kind of walk."""
+    if names := given(*others):
+        why = "a request that runs here; leave it out with --cluster" if clocked else \
+            "a model on a cluster; add such as --cluster dgx-h100"  # fmt: skip
+        raise click.UsageError(f"{', '.join(names)}: for {why}")
 
 
 def _table(found: dict[str, Any]) -> str:
@@ -110,25 +125,29 @@ def _clocked(where: Cluster, tp: int, layers: int, hidden: int, inner: int | Non
              rate: float | None) -> dict[str, Any]:  # fmt: skip
     from ..workloads.generate.clocked import Large, memory_rate, token
 
-    ranks = tp if tp > 1 else min(8, where.size)
-    shape = Large(layers, hidden, inner or hidden * 13 // 4, heads=max(1, hidden // 128))
+    ranks = tp if given("tp") else min(8, where.size)
+    heads = max(1, hidden // 128)
+    shape = Large(layers, hidden, inner or hidden * 13 // 4, heads, min(8, heads))
     tell_lacking(where, ranks, shape)
-    return token(where, ranks, shape, rate or memory_rate(where))
+    return token(where, ranks, shape, memory_rate(where) if rate is None else rate)
 
 
 def _clock_table(found: dict[str, Any]) -> str:
     steps = found["steps"]
     rows = [[say(NAMES[s["name"]]), _time(s["duration_us"]),
              f"{s['duration_us'] / found['token_us']:.1%}", _more(s)] for s in steps]  # fmt: skip
+    alone = found["ranks"] == 1
     head = say(
+        "A token on one card of {cluster}: {time}; predicted, not measured." if alone else
         "A token over {ranks} cards of {cluster}: {time}; predicted, not measured.",
         ranks=found["ranks"], cluster=found["cluster"], time=_time(found["token_us"]),
     )  # fmt: skip
-    note = say(
-        "{exchanges} all-reduces of {bytes}, {each} each. A card reads its weights once a token: "
-        "a lower bound, at the rate of its memory.",
-        exchanges=found["exchanges_per_token"], bytes=format_size(found["exchange_bytes"]),
-        each=_time(found["one_exchange_us"]),
-    )  # fmt: skip
+    note = say("A card reads its weights once a token: a lower bound, at the rate of its memory.")
+    if not alone:
+        exchanges = say("{exchanges} all-reduces of {bytes}, {each} each.",
+                        exchanges=found["exchanges_per_token"],
+                        bytes=format_size(found["exchange_bytes"]),
+                        each=_time(found["one_exchange_us"]))  # fmt: skip
+        note = say("{first} {second}", first=exchanges, second=note)
     shown = table([say("step"), say("takes"), say("share"), ""], rows, right="bc")
     return f"{head}\n\n{shown}\n\n{note}"

@@ -56,10 +56,14 @@ def here_path() -> Path:
 def cluster(text: str) -> Cluster:
     """The cluster of a name or a file: "dgx-h100", "dgx-h100:16" (nodes), "here", "mine.toml:4".
 
+    A file that is there under the whole text is meant as it is.
+
     Raises:
         RoundelayError: no such name or file, or a file that describes no possible cluster.
     """
     scaled = _SCALED.fullmatch(text)
+    if scaled and _is_path(scaled[1]) and Path(text).is_file():
+        return _from_file(Path(text))
     name, nodes = (scaled[1], int(scaled[2])) if scaled else (text, None)
     found = _named(name)
     if nodes is None:
@@ -70,6 +74,10 @@ def cluster(text: str) -> Cluster:
         raise RoundelayError(f"{text}: {error}") from None
 
 
+def _is_path(name: str) -> bool:
+    return name.endswith(ENDINGS) or "/" in name
+
+
 def _named(name: str) -> Cluster:
     if name == HERE:
         path = here_path()
@@ -77,7 +85,7 @@ def _named(name: str) -> Cluster:
             raise RoundelayError(f"this machine was not measured yet: there is no {path}; "
                                  "run `roundelay probe`, which writes it")  # fmt: skip
         return _from_file(path)
-    if name.endswith(ENDINGS) or "/" in name:
+    if _is_path(name):
         return _from_file(Path(name))
     if name not in names():
         raise UnknownName("cluster", name, (*names(), HERE))

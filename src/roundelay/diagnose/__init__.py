@@ -7,18 +7,29 @@ no model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from io import BytesIO
+from typing import Any, NamedTuple
 
-from ..formats.deepep import Printed, read_deepep
-from ..formats.nccl_tests import Note, Table, read_nccl_tests
+from ..formats.deepep import Printed, printed_in
+from ..formats.nccl_log import lines_of
+from ..formats.nccl_tests import (
+    Measured,
+    NoTable,
+    Note,
+    Table,
+    read_nccl_tests_json,
+    read_nccl_tests_lines,
+)
 from ..i18n import Message, Translate, message
 from ..topology import Cluster
 from .case import Case, machine_of
 from .expected import Judged, Predict, Prediction, fitted, judge
 from .facts import Facts, read_facts
 from .finding import Evidence, Finding
+from .given import HEAD
+from .possible import Bounds, odd_findings, sound_facts, sound_table
 from .rules import findings
 
 __all__ = ["Evidence", "Finding", "Judged", "Predict", "Prediction", "Report", "check"]
@@ -62,7 +73,8 @@ def check(
     """Judge a measurement.
 
     Args:
-        data: a file: tables of nccl-tests, lines of DeepEP's tests, or a JSON object of facts.
+        data: a file: tables of nccl-tests or its JSON, lines of DeepEP's tests, or a JSON object
+            of facts.
         file: its name, for evidence.
         cluster: where it was measured; without one, facts are judged by the card they name.
         predict: the model.
@@ -71,13 +83,57 @@ def check(
     Raises:
         RoundelayError: nothing in the file can be judged; the message says what was found.
     """
+    if is_json_of_tests(data[:HEAD]):
+        return judged_text(Text((), read_nccl_tests_json(data)), file, cluster, predict)
     if data.lstrip().startswith(b"{"):
         return _of_facts(read_facts(data, file), cluster, predict, machine)
-    printed = read_deepep(data)
-    if printed:
-        facts = _of_deepep(printed, file, cluster)
-        return Report(tuple(findings(Case(facts, cluster, predict=predict))), (), ())
-    measured = read_nccl_tests(data)
+    return judged_text(read_text(lambda: lines_of(BytesIO(data))), file, cluster, predict)
+
+
+def is_json_of_tests(head: bytes) -> bool:
+    """Whether a file that begins so is what nccl-tests writes with -J."""
+    return head.lstrip()[:1] == b"{" and b'"results"' in head and b'"bus_bw"' in head
+
+
+class Text(NamedTuple):
+    """What a text holds: lines of DeepEP's tests, or tables."""
+
+    printed: tuple[Printed, ...]
+    measured: Measured | None
+
+
+def read_text(raws: Callable[[], Iterable[bytes]]) -> Text:
+    """The figures in lines, which are gone through once.
+
+    Args:
+        raws: gives the lines; called again where nothing is found.
+
+    Raises:
+        NoTable: there are no figures; the message says what was found instead.
+    """
+    printed: list[Printed] = []
+
+    def passing() -> Iterator[bytes]:
+        printed.clear()
+        for number, raw in enumerate(raws(), 1):
+            if line := printed_in(number, raw):
+                printed.append(line)
+            yield raw
+
+    try:
+        measured = read_nccl_tests_lines(passing)
+    except NoTable:
+        if not printed:
+            raise
+        return Text(tuple(printed), None)
+    return Text(tuple(printed), measured)
+
+
+def judged_text(text: Text, file: str, cluster: Cluster | None, predict: Predict) -> Report:
+    """Judge the figures of a text; see `check`."""
+    measured = text.measured
+    if text.printed or measured is None:
+        return _judged(_of_deepep(text.printed, file, cluster), cluster, predict, ())
     reports = [_of_table(table, file, cluster, predict) for table in measured.tables]
     notes = [*measured.notes, *(note for report in reports for note in report.notes)]
     return Report(
@@ -96,7 +152,15 @@ def _of_facts(facts: Facts, cluster: Cluster | None, predict: Predict, machine: 
     notes = [
         Note(0, message("not understood, and left out: {name}", name=n)) for n in facts.unknown
     ]
-    return Report(tuple(findings(Case(facts, cluster, predict=predict))), (), tuple(notes))
+    return _judged(facts, cluster, predict, tuple(notes))
+
+
+def _judged(
+    facts: Facts, cluster: Cluster | None, predict: Predict, notes: tuple[Note, ...]
+) -> Report:
+    sound, odd = sound_facts(facts, Bounds.of(cluster))
+    told = findings(Case(sound, cluster, predict=predict))
+    return Report((*odd_findings(facts.file, odd), *told), (), notes)
 
 
 def _of_deepep(printed: Sequence[Printed], file: str, cluster: Cluster | None) -> Facts:
@@ -116,6 +180,15 @@ def _of_deepep(printed: Sequence[Printed], file: str, cluster: Cluster | None) -
 
 
 def _of_table(table: Table, file: str, cluster: Cluster | None, predict: Predict) -> Report:
+    sound, odd = sound_table(table, file, Bounds.of(cluster))
+    told = tuple(odd_findings(file, odd))
+    if sound is None:
+        return Report(told, (), ())
+    report = _of_sound(sound, file, cluster, predict)
+    return Report((*told, *report.findings), report.rows, report.notes)
+
+
+def _of_sound(table: Table, file: str, cluster: Cluster | None, predict: Predict) -> Report:
     facts, notes = _table_facts(table, file), []
     rows: tuple[Judged, ...] = ()
     why: Message | None

@@ -224,13 +224,15 @@ def _together(group: Group) -> Finding:
     }  # fmt: skip
     if not pending:
         return tell("matched", group.subject, figures,
-                    ["All {ranks} ranks made the same {calls} call(s), and all of them ended."],
+                    ["All {ranks:rank|ranks} made the same {calls:call|calls}, and all of them "
+                     "ended."],
                     "Nothing hangs in this group; look at others, or at what comes after.",
                     group.cited(sorted(last.items())[:2]), confidence=0.95,
                     area="hang")  # fmt: skip
     return tell(
         "stuck_together", group.subject, figures,
-        ["All {ranks} ranks seen are in the same call, sequence {sequence} of {operation}, and it "
+        ["All {ranks:rank|ranks} seen are in the same call, sequence {sequence} of {operation}, "
+         "and it "
          "does not end: no mismatch, so a network, a card or a rank that is not seen."],
         "Look for Xid errors and link errors on all hosts, and run nccl-tests between them.",
         group.cited(sorted(pending.items())), fault=True, confidence=0.8, area="hang",

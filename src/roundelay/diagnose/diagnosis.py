@@ -7,11 +7,17 @@ from typing import Any, Final
 
 from ..formats.flight import Dump
 from ..formats.inspector import Inspection
+from ..formats.inspector_prom import Mean, Series
 from ..formats.kineto import Trace
 from ..formats.machine import Machine
+from ..formats.nccl_log import NcclLog
 from ..formats.note import Note
 from ..formats.ras import Ras
+from ..formats.watchdog import Watched
 from ..i18n import Translate
+from ..topology import Cluster
+from . import Machine as Named
+from .expected import Predict
 from .finding import Finding
 
 AREAS: Final = ("hang", "machine", "speed", "time")
@@ -23,6 +29,15 @@ BROKEN: Final = frozenset(
 """What must be mended before anything else is worth a look."""
 ASIDE: Final = frozenset({"incomplete", "unknown_kinds", "plan_refused", "ids_twice"})
 """What is said of the files, more than of what they describe."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """What rules about speed need: see `check`."""
+
+    cluster: Cluster | None
+    predict: Predict
+    machine: Named
 
 
 @dataclass
@@ -37,8 +52,11 @@ class Diagnosis:
         hosts: names of hosts, to be replaced where asked for.
         dumps: of flight recorders, which are judged together.
         traces: of ranks, which are judged together.
+        logs: of NCCL, by file, which are judged together.
+        said: messages of watchdogs, by file, which are judged together.
         reports: of RAS, by file.
         inspected: what NCCL Inspector wrote, by file.
+        averaged: what it wrote for Prometheus, by file.
     """
 
     files: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
@@ -48,8 +66,11 @@ class Diagnosis:
     hosts: set[str] = field(default_factory=set)
     dumps: list[Dump] = field(default_factory=list)
     traces: list[Trace] = field(default_factory=list)
+    logs: list[tuple[str, NcclLog]] = field(default_factory=list)
+    said: list[tuple[str, Watched]] = field(default_factory=list)
     reports: list[tuple[str, Ras]] = field(default_factory=list)
     inspected: list[tuple[str, Inspection]] = field(default_factory=list)
+    averaged: list[tuple[str, dict[Series, Mean]]] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:

@@ -138,7 +138,9 @@ def judge(
         return (), message("rows are not compared: put a line such as `# all_reduce, n = 16`, with "
                            "what was measured, before the table")  # fmt: skip
     ranks = cluster.size if table.ranks is None else table.ranks
-    note = message("{n} ranks, as the cluster has cards", n=ranks) if table.ranks is None else None
+    note = None
+    if table.ranks is None:
+        note = message("{n:rank|ranks}, as the cluster has cards", n=ranks)
     if ranks < 2:
         return (), note
     found = []

@@ -32,8 +32,9 @@ def _unlisted(file: str, fabric: Fabric) -> Finding | None:
     }  # fmt: skip
     return tell(
         "incomplete", file, figures,
-        ["Links lead to {unlisted} switches that the file does not describe ({examples}): it is "
-         "cut off, or a part. What is said of the {switches} others says nothing of those."],
+        ["Links lead to {unlisted:switch|switches} that the file does not describe ({examples}): "
+         "it is "
+         "cut off, or a part. What is said of the {switches:other|others} says nothing of those."],
         "Save it again, whole: into a file, not from the terminal.", _cited(file, fabric),
         fault=True, confidence=0.9, area="machine",
     )  # fmt: skip
@@ -48,10 +49,11 @@ def _blocks(file: str, fabric: Fabric) -> Finding:
         "each": " / ".join(str(n) for n in sorted(each)),
         "sizes": names([str(size) for size in fabric.block_sizes]) or "-",
     }  # fmt: skip
-    reason = ["{blocks} blocks of {each} hosts, {hosts} hosts in all; block sizes for planning: "
+    reason = ["{blocks:block|blocks} of {each:host|hosts}, {hosts:host|hosts} in all; block sizes "
+              "for planning: "
               "{sizes}."]  # fmt: skip
     if never:
-        reason.append("A size of {never} is never full: there are only {hosts} hosts.")
+        reason.append("A size of {never} is never full: there are only {hosts:host|hosts}.")
     return tell("fabric", file, figures, reason,
                 "Ask for numbers of hosts that fill whole blocks.", _cited(file, fabric),
                 confidence=0.95, area="machine")  # fmt: skip
@@ -67,7 +69,8 @@ def _levels(file: str, fabric: Fabric) -> Finding:
         "rates": ", ".join(f"{rate} ({count})" for rate, count in rates.most_common(4)) or "-",
         "left_out": len(fabric.left_out),
     }  # fmt: skip
-    reason = ["{switches} switches in {levels} levels, from the hosts up {by_level}; {hosts} hosts "
+    reason = ["{switches:switch|switches} in {levels:level|levels}, from the hosts up {by_level}; "
+              "{hosts:host|hosts} "
               "or network cards, {each} on a switch."]  # fmt: skip
     if rates:
         reason.append("Their links: {rates}.")
@@ -98,7 +101,8 @@ def _slower(file: str, fabric: Fabric) -> Finding | None:
     }  # fmt: skip
     return tell(
         "slower_links", file, figures,
-        ["{count} links of hosts run at {slow} ({slow_GBps} GB/s one way), while the switches have "
+        ["{count:link of a host runs|links of hosts run} at {slow} ({slow_GBps} GB/s one way), "
+         "while the switches have "
          "links at {fast} ({fast_GBps} GB/s)."],
         "Expect the slower figure of these hosts; if their network cards are of the faster kind, "
         "look at cables and at the speed that is set (mlxlink).",
@@ -121,10 +125,11 @@ def _narrow(fabric: Fabric, figures: Figures) -> list[str]:
     figures |= {"ways": ", ".join(f"{way} ({n})" for way, n in ways.most_common(4)),
                 "parallel": max(pairs.values())}  # fmt: skip
     reason = ["Links down and up of the switches with hosts (how many): {ways}; between two "
-              "switches run up to {parallel} links."]  # fmt: skip
+              "switches run up to {parallel:link|links}."]  # fmt: skip
     worst = max(down[name] / up[name] for name in down if up[name])
     figures["worst"] = worst
     reason.append("No switch has more links down than up." if worst <= 1 else
-                  "At the narrowest there are {worst} links down for one up, if their rates are "
+                  "At the narrowest there are {worst:link|links} down for one up, if their rates "
+                  "are "
                   "equal.")  # fmt: skip
     return reason

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from ..formats.nccl_log import Line
 from ..i18n import Message, Translate, message
 from ..units import format_size
 
@@ -61,6 +62,20 @@ class Finding:
             "try": self.advice.tell(translate),
             "confidence": self.confidence,
         }
+
+
+def of_file(finding: Finding) -> Finding:
+    """With the file in the subject, where the evidence is of one file alone."""
+    files = {evidence.file for evidence in finding.evidence}
+    file = files.pop() if len(files) == 1 else ""
+    if file in finding.subject:
+        return finding
+    return replace(finding, subject=f"{finding.subject}, {file}")
+
+
+def cited(file: str, *lines: Line | None) -> tuple[Evidence, ...]:
+    """Lines of logs as evidence; those that do not say their file are of `file`."""
+    return tuple(Evidence(x.file or file, x.number, x.text[:300]) for x in lines if x)
 
 
 def tell(

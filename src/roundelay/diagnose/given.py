@@ -6,7 +6,7 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BytesIO
+from io import BufferedReader, BytesIO, RawIOBase
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
@@ -33,7 +33,10 @@ class Given:
         file = self.stream()
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
-        return (cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file), packed
+        if not packed:
+            return file, packed
+        unpacking = cast(RawIOBase, gzip.GzipFile(fileobj=file))
+        return BufferedReader(unpacking, HEAD), packed
 
     def stream(self) -> BinaryIO:
         """The file as it is, to be read piece by piece and closed.

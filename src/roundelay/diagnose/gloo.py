@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from ..formats.nccl_log import Line
-from .finding import Area, Evidence, Figures, Finding, tell
+from .finding import Area, Figures, Finding, cited, tell
 from .seen import names
 
 _PEER: Final = re.compile(r"\[([\d.]+|[\da-f:]+)\]:(\d+)")
@@ -76,7 +76,7 @@ def gloo_finding(file: str, lines: Sequence[Line]) -> Finding | None:
         if rule.kind == "peer_lost":
             ends = sorted({f"{a}:{p}" for line in said for a, p in _PEER.findall(line.text)})
             figures["peers"] = names(ends, 4) or "?"
-        cited = tuple(Evidence(file, line.number, line.text[:300]) for line in said[:4])
-        return tell(rule.kind, file, figures, rule.reason, rule.advice, cited, fault=True,
-                    confidence=rule.confidence, area=rule.area)  # fmt: skip
+        return tell(rule.kind, file, figures, rule.reason, rule.advice,
+                    cited(file, *said[:4]), fault=True, confidence=rule.confidence,
+                    area=rule.area)  # fmt: skip
     return None

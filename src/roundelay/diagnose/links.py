@@ -21,7 +21,8 @@ LATE: Final = 100
 """Compute capability from which it is."""
 
 
-def _line(card: Card) -> float:
+def line_rate(card: Card) -> float:
+    """GB/s one way of one of its links, where they are NVLinks."""
     digits = card.model.removeprefix("sm")
     return 2 * LINE if digits.isdecimal() and int(digits[:4]) >= LATE else LINE
 
@@ -50,7 +51,7 @@ def linkless(seen: Seen) -> Finding | None:
     }  # fmt: skip
     return seen.tell(
         "linkless", figures,
-        ["{who}: no NVLink at all, while {others} others have {links} links each.",
+        ["{who}: no NVLink at all, while {others:other has|others have} {links:link|links} each.",
          "One such card pulls all ranks down: NCCL searches for what every rank can do, and falls "
          "to a single channel as slow as 0.1 GB/s."],
         "Look at that card, not at an average: nvidia-smi nvlink -s and nvidia-smi -q (fabric "
@@ -69,7 +70,7 @@ def few_links(seen: Seen) -> Finding | None:
                         "share": few[0].link_count / usual}  # fmt: skip
     return seen.tell(
         "few_links", figures,
-        ["{who}: {links} links, where most cards have {usual} ({share}).",
+        ["{who}: {links:link|links}, where most cards have {usual} ({share}).",
          "Rings and trees go at the rate of the slowest card."],
         "See which links are down (nvidia-smi nvlink -s), and have the card or the switch seen to.",
         seen.rows(few[:4]), fault=True, confidence=0.9, subject=_who(few),
@@ -99,8 +100,9 @@ def parted(seen: Seen) -> Finding | None:
     }  # fmt: skip
     return seen.tell(
         "parted", figures,
-        ["{who} are {parts} parts of {whole} card: no card is listed twice.",
-         "Each part lists all {links} links of the whole card; they are shared, not to be added."],
+        ["{who} are {parts:part|parts} of {whole:card|cards}: no card is listed twice.",
+         "Each part lists all {links:link|links} of the whole card; they are shared, not to be "
+         "added."],
         "Count links by PCI address.", seen.rows(parts[:4]), confidence=0.9,
     )  # fmt: skip
 
@@ -116,9 +118,9 @@ def connected(seen: Seen) -> Finding | None:
     figures: Figures = {"cards": len(machine.cards), "links": machine.usual_links()}
     direct = "switch" not in linked[0].links
     reason = [_mesh(machine, linked, figures) if direct else
-              "Cards: {cards}, each with {links} links to an NVSwitch."]  # fmt: skip
+              "Cards: {cards}, each with {links:link|links} to an NVSwitch."]  # fmt: skip
     if linked[0].kind == "nvlink" and figures["links"]:
-        line, usable = _line(linked[0]), USABLE.get(linked[0].model)
+        line, usable = line_rate(linked[0]), USABLE.get(linked[0].model)
         figures["line_GBps"] = line * machine.usual_links()
         figures["duplex_GBps"] = 2 * line * machine.usual_links()
         if linked[0].model:
@@ -138,10 +140,12 @@ def _mesh(machine: Machine, linked: Sequence[Card], figures: Figures) -> str:
     figures |= {"neighbours": max(near), "directed": sum(len(card.links) for card in linked),
                 "kind": "xGMI" if linked[0].kind == "xgmi" else "NVLink"}  # fmt: skip
     if near == {len(machine.cards) - 1}:
-        return ("{cards} cards, each linked with all {neighbours} others by {kind}: a full mesh, "
-                "{directed} directed ways, no switch.")  # fmt: skip
+        return ("{cards:card|cards}, each linked with all {neighbours:other|others} by {kind}: a "
+                "full mesh, "
+                "{directed:directed way|directed ways}, no switch.")  # fmt: skip
     return (
-        "{cards} cards, linked by {kind} with up to {neighbours} others, {directed} directed ways."
+        "{cards:card|cards}, linked by {kind} with up to {neighbours:other|others}, "
+        "{directed:directed way|directed ways}."
     )
 
 
@@ -158,13 +162,14 @@ def _by_pcie(seen: Seen) -> Finding | None:
         "cards": len(machine.cards), "near": names(ways[best], 12), "way": best,
         "ways": ", ".join(f"{way} {len(pairs)}" for way, pairs in sorted(ways.items(), key=_first)),
     }  # fmt: skip
-    reason = ["{cards} cards, and the file shows no links between them: what they exchange goes "
+    reason = ["{cards:card|cards}, and the file shows no links between them: what they exchange "
+              "goes "
               "over PCIe (pairs by way: {ways})."]  # fmt: skip
     if len(ways) > 1:
         reason.append("The nearest pairs, by {way}: {near}.")
     bare = machine.source == "nccl" and not any(card.model for card in machine.cards)
     if bare:
-        reason = ["{cards} cards, told by their PCI class; links are not in such a file, "
+        reason = ["{cards:card|cards}, told by their PCI class; links are not in such a file, "
                   "since NCCL adds them when it starts."]  # fmt: skip
     return seen.tell(
         "connected", figures, reason,

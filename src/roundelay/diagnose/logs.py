@@ -7,39 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from ..formats.nccl_log import Line, NcclLog, Thread
-from .finding import Evidence, Figures, Finding, tell
+from ..formats.nccl_log import NcclLog, Thread
+from ..i18n import counted
+from .finding import Evidence, Figures, Finding, cited, tell
+from .log_rates import far_apart, impossible, tiny_pcie
 from .seen import names
 from .warnings import warning_findings
 
-TINY: Final = 1.0
-"""GB/s: a PCIe figure below this is no link's."""
 SLOWER: Final = 3.0
 """Times NCCL's own estimate, from which a measured time is off."""
-
-
-def _cited(file: str, *lines: Line | None) -> tuple[Evidence, ...]:
-    return tuple(Evidence(file, line.number, line.text[:300]) for line in lines if line)
-
-
-def tiny_pcie(file: str, log: NcclLog) -> Finding | None:
-    """NCCL believes that a PCIe link carries next to nothing."""
-    edges = [e for tree in log.systems.values() for e in tree
-             if e.medium == "PCI" and e.rate is not None and e.rate < TINY]  # fmt: skip
-    if not edges:
-        return None
-    figures: Figures = {"links": len(edges), "rate_GBps": min(e.rate or 0.0 for e in edges)}
-    return tell(
-        "virtual_pcie", names(sorted(log.systems)), figures,
-        ["NCCL believes that {links} PCIe links carry {rate_GBps} GB/s each: a virtual switch says "
-         "2.5 GT/s x1, which is not what it does.",
-         "So it goes round these links, and GPUDirect RDMA between a card and its network card may "
-         "be lost or bent through the host."],
-        "On the host of the virtual machine, pass on ACS and ATS and the link's real speed; or "
-        "give NCCL a topology file with the devices' link_speed and link_width at that switch "
-        "(NCCL_TOPO_FILE).",
-        _cited(file, *(e.line for e in edges[:3])), fault=True, confidence=0.9, area="machine",
-    )  # fmt: skip
 
 
 def no_gpudirect(file: str, log: NcclLog) -> Finding | None:
@@ -66,7 +42,7 @@ def no_gpudirect(file: str, log: NcclLog) -> Finding | None:
         "See with nvidia-smi topo -m which network card is near which card; use one on the same "
         "socket (NCCL_IB_HCA), load nvidia_peermem, and allow longer ways only on purpose "
         "(NCCL_NET_GDR_LEVEL).",
-        _cited(file, *(w.first_staged for w in staged[:2]), *(w.first_direct for w in good[:1])),
+        cited(file, *(w.first_staged for w in staged[:2]), *(w.first_direct for w in good[:1])),
         fault=True, confidence=0.85 if good else 0.7, area="machine",
     )  # fmt: skip
 
@@ -83,7 +59,7 @@ def sockets_only(file: str, log: NcclLog) -> Finding | None:
          "is used."],
         "See that the container has /dev/infiniband, that NCCL_IB_DISABLE is not 1 and NCCL_IB_HCA "
         "names cards that exist; on clouds see that the network plugin is loaded.",
-        _cited(file, *(w.first_staged for w in ways[:2])), fault=True, area="machine",
+        cited(file, *(w.first_staged for w in ways[:2])), fault=True, area="machine",
     )  # fmt: skip
 
 
@@ -123,8 +99,9 @@ def cross_rails(file: str, log: NcclLog) -> Finding | None:
         "examples": names([f"{a} - {b} (channel {c})" for c, a, b in crossing], 6),
     }  # fmt: skip
     return tell(
-        "cross_rails", f"trees, {size} ranks a node", figures,
-        ["Trees cross rails: of {edges} edges between nodes {crossing} join cards of different "
+        "cross_rails", f"trees, {counted(size, 'rank', 'ranks')} a node", figures,
+        ["Trees cross rails: of {edges:edge|edges} between nodes {crossing} join cards of "
+         "different "
          "numbers (of {local} on a node): {examples}."],
         "Where each rail has switches of its own, such edges pass the spine: see NCCL_CROSS_NIC=0, "
         "and compare with NCCL_ALGO=Ring.", _trees_cited(file, log), confidence=0.8, area="machine",
@@ -132,31 +109,7 @@ def cross_rails(file: str, log: NcclLog) -> Finding | None:
 
 
 def _trees_cited(file: str, log: NcclLog) -> tuple[Evidence, ...]:
-    return _cited(file, *[t.first_tree for t in log.threads.values() if t.first_tree][:2])
-
-
-def far_apart(file: str, log: NcclLog) -> Finding | None:
-    """Cards that reach one another across sockets only, by NCCL's table of paths."""
-    ways = [r for r in log.paths if r.target.startswith("GPU/") and r.way != "LOC"]
-    slow = [r for r in ways if r.way == "SYS"]
-    if not slow or any(r.way == "NVL" for r in ways):
-        return None
-    near = [r for r in ways if r.way != "SYS"]
-    figures: Figures = {
-        "across_GBps": min(r.rate for r in slow), "across": len(slow), "near": len(near),
-        "near_GBps": max((r.rate for r in near), default=0.0),
-        "way": near[0].way if near else "",
-    }  # fmt: skip
-    reason = ["No NVLink: by NCCL's table {across} ways between cards cross the sockets (SYS), at "
-              "{across_GBps} GB/s one way."]  # fmt: skip
-    if near:
-        reason.append("Inside a socket it is {near_GBps} GB/s ({way}).")
-    return tell(
-        "far_apart", names(sorted({r.source for r in slow})), figures, reason,
-        "GeForce cards have no P2P: data go through the host's memory (SHM). Keep groups that "
-        "exchange much inside a socket; bind ranks and memory to it.",
-        _cited(file, slow[0].line), confidence=0.8, area="machine",
-    )  # fmt: skip
+    return cited(file, *[t.first_tree for t in log.threads.values() if t.first_tree][:2])
 
 
 def cliques(file: str, log: NcclLog) -> Finding | None:
@@ -171,14 +124,14 @@ def cliques(file: str, log: NcclLog) -> Finding | None:
         "mask": names(sorted({h.mask for h in log.health}), 4),
         "state": names([str(s) for s in sorted({h.state for h in log.health})]),
     }  # fmt: skip
-    reason = ["NVLink between nodes: the cards seen here ({cards}) are in {cliques} clique(s) "
+    reason = ["NVLink between nodes: the cards seen here ({cards}) are in {cliques:clique|cliques} "
               "({clique}), state {state} (3: registered), health mask {mask}."]  # fmt: skip
     if len(found) > 1:
         reason.append("Cards of different cliques do not reach one another by NVLink.")
     return tell(
-        "cliques", f"{figures['cards']} cards", figures, reason,
+        "cliques", counted(figures["cards"], "card", "cards"), figures, reason,
         "See nvidia-smi -q (Fabric) on a card that differs, and nvidia-imex-ctl -N.",
-        _cited(file, log.health[0].line), fault=len(found) > 1 or not done, area="machine",
+        cited(file, log.health[0].line), fault=len(found) > 1 or not done, area="machine",
     )  # fmt: skip
 
 
@@ -201,7 +154,7 @@ def beside_estimate(file: str, log: NcclLog) -> Finding | None:
                      "NCCL's choice rests on links that do not give what it believes."],
                     "Test the network alone (ib_write_bw between each pair of hosts), look for "
                     "loss (RoCE flow control) and for ways without GDRDMA.",
-                    _cited(file, choice.line, line), fault=True, confidence=0.8,
+                    cited(file, choice.line, line), fault=True, confidence=0.8,
                 )  # fmt: skip
     return None
 
@@ -218,7 +171,7 @@ def chosen(file: str, log: NcclLog) -> Finding | None:
         ["NCCL has chosen (calls: {calls}): {choices}. (Old logs write Algo 0 for tree, 1 for "
          "ring; proto 0 for LL, 1 for LL128, 2 for Simple.)"],
         "Compare with `roundelay explain` for your cluster.",
-        _cited(file, *(c.line for _, c in choices[:2])), confidence=0.9,
+        cited(file, *(c.line for _, c in choices[:2])), confidence=0.9,
     )  # fmt: skip
 
 
@@ -235,7 +188,7 @@ def built(file: str, log: NcclLog) -> Finding | None:
         "transports": transports or "-", "versions": names(list(log.versions), 4) or "?",
         "hosts": len({t.host for t in log.threads.values()} - {""}),
     }  # fmt: skip
-    reason = ["Ranks: {ranks}, of which the log shows {seen} on {hosts} host(s); channels: "
+    reason = ["Ranks: {ranks}, of which the log shows {seen} on {hosts:host|hosts}; channels: "
               "{channels}; connections: {transports}; version: {versions}."]  # fmt: skip
     ring = _ring(threads)
     if ring:
@@ -243,7 +196,7 @@ def built(file: str, log: NcclLog) -> Finding | None:
         reason.append("Ring 0: {ring}.")
     lines = [t.complete or t.started or t.first_tree for t in threads]
     return tell("built", file, figures, reason, "With NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING there is "
-                "more to read.", _cited(file, *[line for line in lines if line][:2]),
+                "more to read.", cited(file, *[line for line in lines if line][:2]),
                 confidence=0.9, area="machine")  # fmt: skip
 
 
@@ -283,7 +236,7 @@ def stuck_in_start(file: str, log: NcclLog) -> Finding | None:
         reason.append("Nothing is heard from rank {missing}: the others wait for it.")
     return tell("stuck_in_start", file, figures, reason,
                 "Look at the ranks that are not heard from: their host, their own log, the address "
-                "at which rank 0 waits.", _cited(file, *[t.started for t in waiting][:3]),
+                "at which rank 0 waits.", cited(file, *[t.started for t in waiting][:3]),
                 fault=True, confidence=0.7, area="hang")  # fmt: skip
 
 
@@ -298,4 +251,4 @@ RULES: Final[tuple[Rule, ...]] = (
 def log_findings(file: str, log: NcclLog) -> list[Finding]:
     """All that the rules find in a log, warnings first."""
     found = [finding for rule in RULES if (finding := rule(file, log)) is not None]
-    return [*warning_findings(file, log), *found]
+    return [*warning_findings(file, log), *impossible(file, log), *found]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from ..formats.machine import PATHS, Card, Machine, Nic
 from .finding import Evidence, Figures, Finding
-from .links import connected, few_links, linkless, links_hidden, parted
+from .links import connected, few_links, line_rate, linkless, links_hidden, parted
+from .possible import CARD, NIC, PCIE, Odd, odd_findings
 from .seen import Seen, names
 
 TINY: Final = 1.0
@@ -51,7 +53,8 @@ def unknown_kinds(seen: Seen) -> Finding | None:
     figures: Figures = {"devices": len(unknown), "buses": names([bus for bus, _ in unknown])}
     return seen.tell(
         "unknown_kinds", figures,
-        ["{devices} PCI devices have an address only: the file does not tell which are cards and "
+        ["{devices:PCI device has|PCI devices have} an address only: the file does not tell which "
+         "are cards and "
          "which network cards, nor how fast they are.",
          "NCCL finds that out on the machine; from the file nothing can be concluded."],
         "Dump the topology on the machine itself: NCCL_TOPO_DUMP_FILE=topo.xml with any program "
@@ -68,7 +71,7 @@ def virtual_pcie(seen: Seen) -> Finding | None:
     rate, below = min(s.rate for s in slow), max(s.below for s in slow)
     tiny = rate < TINY
     figures: Figures = {"bridges": len(slow), "figure_GBps": rate, "endpoint_GBps": below}
-    reason = ["{bridges} PCI bridges say {figure_GBps} GB/s, over devices that say "
+    reason = ["{bridges:PCI bridge says|PCI bridges say} {figure_GBps} GB/s, over devices that say "
               "{endpoint_GBps}: that is a virtual port's figure and must not be taken literally; "
               "{endpoint_GBps} GB/s one way is the rate to reckon with."]  # fmt: skip
     advice = ("Reckon with the rate of the devices. If NCCL's log shows the low figure too, give "
@@ -104,7 +107,8 @@ def hidden_pcie(seen: Seen) -> Finding | None:
         return None
     return seen.tell(
         "hidden_pcie", {"cards": len(machine.cards)},
-        ["Every way is SYS though all {cards} cards are of one NUMA node: a virtual machine that "
+        ["Every way is SYS though all {cards:card|cards} are of one NUMA node: a virtual machine "
+         "that "
          "hides PCIe, or a table without it.",
          "What is near what cannot be told from this; NCCL cannot tell it either."],
         "Ask for a machine type that passes the PCIe layout on, or give NCCL a topology file of "
@@ -213,6 +217,30 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 def machine_findings(file: str, machine: Machine, lines: Sequence[str] = ()) -> list[Finding]:
-    """All that the rules find in a machine."""
+    """All that the rules find in a machine, by the figures of it that can be."""
+    machine, odd = _sound(Seen(file, machine, tuple(lines)))
     seen = Seen(file, machine, tuple(lines))
-    return [finding for rule in RULES if (finding := rule(seen)) is not None]
+    found = [finding for rule in RULES if (finding := rule(seen)) is not None]
+    return [*odd_findings(file, odd, "machine"), *found]
+
+
+def _sound(seen: Seen) -> tuple[Machine, list[Odd]]:
+    """The machine without rates and links that cannot be, and these."""
+    odd: list[Odd] = []
+
+    def high(what: str, rate: float | None, most: float, end: Card | Nic) -> bool:
+        if rate is None or rate <= most:
+            return False
+        odd.append(Odd("high", f"{end.name} {what}".strip(), rate, most, seen.rows([end])[0]))
+        return True
+
+    cards = [
+        replace(card, links={} if high(card.kind, card.link_count * line_rate(card), CARD, card)
+                else card.links, pcie=None if high("PCIe", card.pcie, PCIE, card) else card.pcie)
+        for card in seen.machine.cards
+    ]  # fmt: skip
+    nics = [replace(nic, ports=() if high("", nic.rate, NIC, nic) else nic.ports)
+            for nic in seen.machine.nics]  # fmt: skip
+    if not odd:
+        return seen.machine, odd
+    return replace(seen.machine, cards=tuple(cards), nics=tuple(nics)), odd

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from ..errors import RoundelayError
-from ..formats.nccl_tests import Table, bus_factor, read_nccl_tests
+from collections.abc import Sequence
+
+from ..formats.nccl_tests import Table, bus_factor
+from ..topology import Cluster
 from .finding import Evidence, Figures, Finding, tell
+from .possible import Bounds, sound_table
 
 
-def measured_findings(file: str, data: bytes) -> list[Finding]:
-    """A finding for each table; none where there is no table."""
-    if data.lstrip().startswith(b"{"):
-        return []
-    try:
-        tables = read_nccl_tests(data).tables
-    except RoundelayError:
-        return []
-    return [found for table in tables if (found := _peak(file, table)) is not None]
+def measured_findings(file: str, tables: Sequence[Table], cluster: Cluster | None) -> list[Finding]:
+    """A finding for each table, by the figures of it that can be."""
+    sound = (sound_table(table, file, Bounds.of(cluster))[0] for table in tables)
+    return [found for table in sound if table and (found := _peak(file, table)) is not None]
 
 
 def _peak(file: str, table: Table) -> Finding | None:

@@ -37,7 +37,8 @@ def _counted(programs: Programs) -> Figures:
 def _safe(programs: Programs, file: str) -> Finding:
     return tell(
         "no_deadlock", f"n = {len(programs)}", _counted(programs),
-        ["No order of execution can deadlock: {calls} calls of {groups} groups on {ranks} ranks "
+        ["No order of execution can deadlock: {calls:call|calls} of {groups:group|groups} on "
+         "{ranks:rank|ranks} "
          "make no circle, whatever runs first."],
         "Nothing; record the program again when its calls change.",
         (Evidence(file, 0, "every rank, to its end"),), confidence=0.95, area="hang",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..formats.machine import Card, Machine, Nic
-from ..i18n import Translate, message
+from ..i18n import Translate, counted, message
 from ..show.columns import pad, width
 
 
@@ -44,7 +44,7 @@ def _card(machine: Machine, card: Card) -> str:
     parts = [card.name, card.model, card.bus]
     if card.links:
         kind = "xGMI" if card.kind == "xgmi" else "NVLink"
-        ends = "NVSwitch" if "switch" in card.links else f"{len(card.links)} others"
+        ends = "NVSwitch" if "switch" in card.links else counted(len(card.links), "other", "others")
         parts.append(f"{kind} x{card.link_count} -> {ends}")
     near = machine.nearest(card)
     if near:

@@ -22,7 +22,7 @@ def kueue_findings(file: str, found: Kueue) -> list[Finding]:
                             "levels": ", ".join(topology.labels)}  # fmt: skip
         findings.append(tell(
             "levels", topology.name, figures,
-            ["Topology {name} of Kueue has {count} levels, the widest first: {levels}."],
+            ["Topology {name} of Kueue has {count:level|levels}, the widest first: {levels}."],
             "Ask for the narrowest level that has room for the whole job.",
             (Evidence(file, topology.line, f"Topology {topology.name}"),), confidence=0.95,
             area="machine",
@@ -30,7 +30,7 @@ def kueue_findings(file: str, found: Kueue) -> list[Finding]:
     for work in found.workloads:
         figures = {"kind": work.kind, "name": work.name, "pods": work.pods, "cards": work.cards,
                    "level": work.level, "how": work.how}  # fmt: skip
-        reason = ["{kind} {name} asks for {pods} pods of {cards} cards each ({how})."]
+        reason = ["{kind} {name} asks for {pods:pod|pods} of {cards:card|cards} each ({how})."]
         reason.append({
             "required": "All of them must lie within one {level}; until one has room, the job "
                         "waits.",
@@ -60,14 +60,15 @@ def nodelist_findings(file: str, text: str) -> list[Finding]:
     turned = alike and any(other != first for _, _, other in lists)
     figures: Figures = {"lists": len(lists), "nodes": len(first), "first": names(first),
                         "last": names(lists[-1][2])}  # fmt: skip
-    reason = ["A job of {nodes} nodes: {first}."]
+    reason = ["A job of {nodes:node|nodes}: {first}."]
     if turned:
-        reason = ["The {lists} lists name the same {nodes} nodes in another order: {first}; "
+        reason = ["The {lists:list|lists} name the same {nodes:node|nodes} in another order: "
+                  "{first}; "
                   "{last}.",
                   "Ranks go to nodes in the order of the list, so neighbours in one are not in "
                   "the other; SwitchAsNodeRank orders them by switch."]  # fmt: skip
     elif not alike:
-        reason = ["The {lists} lists name different nodes: {first}; {last}."]
+        reason = ["The {lists:list|lists} name different nodes: {first}; {last}."]
     return [tell(
         "order_differs" if turned else "nodes", file, figures, reason,
         "Take the order in which neighbours lie on one switch; see it with scontrol show topology.",

@@ -28,11 +28,12 @@ def msccl_findings(file: str, algo: Algo) -> list[Finding]:
         "protocol": algo.protocol, "blocks": _span(blocks), "steps": _counts(kinds, len(algo.gpus)),
         "low": str(algo.low), "high": str(algo.high), "ways": ", ".join(ways) or "-",
     }  # fmt: skip
-    reason = ["An MSCCL algorithm named {name}: {collective} of {ranks} ranks by {protocol}, "
-              "{ways}, with {blocks} thread blocks a rank; steps of a rank: {steps}."]  # fmt: skip
+    reason = ["An MSCCL algorithm named {name}: {collective} of {ranks:rank|ranks} by {protocol}, "
+              "{ways}, with {blocks:thread block|thread blocks} a rank; "
+              "steps of a rank: {steps}."]  # fmt: skip
     if algo.low or algo.high < NEEDED["maxBytes"]:
         reason.append("It is for calls of {low} to {high} bytes.")
-    found = [_proved(file, figures, reason, lambda: prove_msccl(algo))]
+    found = [proved(file, figures, reason, lambda: prove_msccl(algo))]
     if algo.missing:
         stands = ", ".join(f'{name}="{NEEDED[name]}"' for name in algo.missing)
         found.append(tell(
@@ -74,18 +75,19 @@ def plan_findings(file: str, found: Plan) -> list[Finding]:
         "steps": _counts(kinds, len(plan.gpus)), "loops": loops, "absent": ", ".join(left_out),
         "ways": "in place" if plan.inplace else "out of place",
     }  # fmt: skip
-    reason = ["An MSCCL++ plan named {name}: {collective} of {ranks} ranks by {protocol}, {ways}, "
-              "with {blocks} thread blocks a rank; operations of a rank: {steps}."]  # fmt: skip
+    reason = ["An MSCCL++ plan named {name}: {collective} of {ranks:rank|ranks} by {protocol}, "
+              "{ways}, with {blocks:thread block|thread blocks} a rank; "
+              "operations of a rank: {steps}."]  # fmt: skip
     if loops:
         reason.append("Operations named pipeline ({loops}) repeat those inside them for one part "
                       "of the data after another.")  # fmt: skip
     if left_out:
         reason.append("Keys that are left out have their defaults: {absent}.")
-    proved = _proved(file, figures, reason, lambda: [prove_mscclpp(plan)])
-    return [proved, *_limits(file, plan.name, broken_room(plan), "MSCCL++")]
+    told = proved(file, figures, reason, lambda: [prove_mscclpp(plan)])
+    return [told, *_limits(file, plan.name, broken_room(plan), "MSCCL++")]
 
 
-def _proved(
+def proved(
     file: str, figures: Figures, reason: list[str], prove: Callable[[], list[Verdict]]
 ) -> Finding:
     """The finding that says what it is, with the outcome of the proof."""

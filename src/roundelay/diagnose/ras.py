@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ..formats.ras import Comm, Member, Ras, Spread
+from ..i18n import counted
 from .finding import Evidence, Figures, Finding, tell
 from .seen import names
 
@@ -70,7 +71,8 @@ def _missing(file: str, report: Ras) -> Finding | None:
                         "hash": names([comm.hash for comm in comms], 4)}  # fmt: skip
     return tell(
         "ranks_missing", file, figures,
-        ["Nothing is heard from {missing}, in {comms} communicators ({hash}): its process does "
+        ["Nothing is heard from {missing}, in {comms:communicator|communicators} ({hash}): its "
+         "process does "
          "not answer, or has left the communicator."],
         "See what these ranks do first (py-spy dump, their logs); ask RAS again to see whether "
         "they come back.",
@@ -84,7 +86,7 @@ def _spread(
     numbers = all(part.value.isdigit() for part in spread.parts)
     parts = sorted(spread.parts, key=lambda p: (int(p.value) if numbers else 0, p.ranks))
     low, high = parts[0], parts[-1]
-    who = _told(low.members) or f"{low.ranks} ranks"
+    who = _told(low.members) or counted(low.ranks, "rank", "ranks")
     figures: Figures = {
         "what": spread.what, "hash": comm.hash, "who": who, "low": low.value, "high": high.value,
         "ranks": high.ranks, "reports": len(reports),
@@ -92,7 +94,7 @@ def _spread(
     }  # fmt: skip
     reason = ["Ranks of communicator {hash} differ in {what} (value: ranks): {parts}."]
     if numbers:
-        reason.append("Behind is {who}, at {low}, while {ranks} others are at {high}.")
+        reason.append("Behind is {who}, at {low}, while {ranks:other is|others are} at {high}.")
     before = _before(comm, spread, reports[:-1]) if numbers else None
     if before is None:
         sure = 0.5
@@ -100,7 +102,8 @@ def _spread(
                       "run, and a start or an end looks the same for a moment.")  # fmt: skip
     elif before == spread.parts:
         sure = 0.9
-        reason.append("{reports} reports in a row say the same, so it hangs: the ranks ahead wait "
+        reason.append("{reports:report|reports} in a row say the same, so it hangs: the ranks "
+                      "ahead wait "
                       "for this one.")  # fmt: skip
     else:
         sure = 0.7
@@ -129,10 +132,11 @@ def _before(
 def _fine(file: str, report: Ras, count: int) -> Finding:
     figures: Figures = {"communicators": report.communicators, "ranks": report.ranks,
                         "timeouts": report.timeouts, "reports": count}  # fmt: skip
-    reason = ["RAS finds nothing wrong in {communicators} communicators ({ranks} ranks in all): "
+    reason = ["RAS finds nothing wrong in {communicators:communicator|communicators} "
+              "({ranks:rank|ranks} in all): "
               "all answer, and none is behind."]  # fmt: skip
     if report.timeouts:
-        reason.append("While it asked, {timeouts} processes were slow to answer.")
+        reason.append("While it asked, {timeouts:process was|processes were} slow to answer.")
     return tell(
         "ras_fine", file, figures, reason,
         "Where the job hangs all the same, look at each rank's stack (py-spy dump): all may wait "

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ..formats.watchdog import SPEAKS
+from . import is_json_of_tests
 from .given import HEAD, Given
 
 # No mark may look at a byte more than a few hundred times, whatever the file: from the start of a
@@ -23,6 +25,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("topograph", re.compile(rb"^switches:[ \t]*\r?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]+[\w.-]+:",
                              re.M)),
     ("nodelist", re.compile(rb"\bSLURM_(?:JOB_)?NODELIST=\w")),
+    ("inspector_prom", re.compile(rb"^\s{0,9}nccl_(?:p2p_)?(?:bus_bandwidth_gbs|"
+                                  rb"(?:collective_)?exec_time_microseconds)\{", re.M)),
     ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b")),
     ("ras", re.compile(rb"# +in group +per comm|#\d+-\d+ \([0-9a-f]+\) (?:MISMATCH|INCOMPLETE)|"
                        rb"unreachable via the RAS network")),
@@ -36,9 +40,26 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                               rb"(?:[Dd]ispatch|[Cc]ombine)[^\n]{0,200}bandwidth[^\n]{0,80}GB/s",
                               re.M)),
 )  # fmt: skip
+_OWN: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
+    ("timeline", re.compile(rb"\Aroundelay/timeline \d")),
+    ("tuner", re.compile(rb"^(?:# ?collective_type,min_bytes|[a-z_]{3,20}[ \t]{0,20},"
+                         rb"[ \t]{0,20}\d{1,20}[ \t]{0,20},[ \t]{0,20}\d{1,20}[ \t]{0,20},"
+                         rb"[ \t]{0,20}(?:tree|ring|collnet_\w{1,10}|nvls\w{0,10}|pat)\b)", re.M)),
+    ("arrivals", re.compile(rb"\A(?=[^\n]{0,400}\barrival_s\b)(?=[^\n]{0,400}\b(?:gpus|cards)\b)"
+                            rb"[^\n]{0,400}\b(?:duration_s|steps)\b")),
+    ("algorithms", re.compile(rb"^\[\[rule\]\][ \t]*\r?\n", re.M)),
+    ("cluster", re.compile(rb"^\[inside\][ \t]*(?:#[^\n]*)?\r?\n|^inside:[ \t]*\r?\n[ \t]+\w+:",
+                           re.M)),
+    ("job", re.compile(rb"^\[(?:model|volumes)\][ \t]*(?:#[^\n]*)?\r?\n|^\[\[exchange\]\]",
+                       re.M)),
+)  # fmt: skip
+"""Of our own files that are text, in the order in which they are looked for."""
+_LOG: Final = re.compile(rb'\A\s*\{\s*"cluster":\s*"[^"]{0,400}",\s*"nodes":\s*\d+,\s*"cards"')
 _XML: Final = re.compile(rb"<(system|cpu|pci|gpu|nic|graphs|graph|algo)\b")
 _CHAKRA: Final = re.compile(rb"[\x80-\xff]*[\x03-\x7f]\x0a[\x03-\x08\x0b\x0c\x0e-\x1f]\d+\.\d+\.\d")
 """A length, and a message that begins with a version."""
+_LATER: Final = re.compile(rb"CCL (?:INFO|WARN|TRACE)|" + SPEAKS.pattern)
+"""What a line has that may be a log's or a watchdog's: quick to look for."""
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 XML_KINDS: Final = {b"graphs": "nccl_graph", b"graph": "nccl_graph", b"algo": "msccl"}
 
@@ -64,6 +85,8 @@ def kinds_of(given: Given) -> tuple[str, ...]:
         if kind or start[:1] == b"{":
             said = dict(_MARKS)["watchdog"].search(head) is not None
             return (kind or "facts", *(["watchdog"] if said and not kind else []))
+    if own := next((kind for kind, mark in _OWN if mark.search(head)), ""):
+        return (own,)
     element = _XML.search(head)
     if element and (start[:1] == b"<" or b"NCCL INFO" not in head):
         return (XML_KINDS.get(element[1], "nccl_topology"),)
@@ -76,6 +99,8 @@ def _later(given: Given, head: bytes) -> tuple[str, ...]:
         return ()
     wanted = [(kind, mark) for kind, mark in _MARKS if kind in ("nccl_log", "watchdog")]
     for line in given.lines():
+        if not _LATER.search(line):
+            continue
         if found := tuple(kind for kind, mark in wanted if mark.search(line)):
             return found
     return ()
@@ -92,6 +117,18 @@ def _json(head: bytes) -> str:
         return "flight"
     if b'"roundelay/schedule"' in head:
         return "schedule"
+    if is_json_of_tests(head):
+        return "nccl_tests_json"
+    if b'"ping_ns"' in head and b'"rows"' in head:
+        return "bench"
+    if b'"exchanges_per_token"' in head:
+        return "walk"
+    if _LOG.search(head):
+        return "jobs_log"
+    if b'"findings"' in head and b'"confidence"' in head:
+        return "report"
+    if re.search(rb'"(?:exchange|model|volumes)"\s*:\s*[\[{]', head):
+        return "job"
     if b'"threadblocks"' in head:
         return "mscclpp"
     if b'"workload_graph"' in head or (b'"nodes"' in head and b'"schema"' in head):

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ..formats.machine import Card, Machine, Nic
+from ..i18n import counted
 from .finding import Evidence, Figures, Finding, tell
 
 
@@ -25,7 +26,8 @@ class Seen:
         cards, nics = len(self.machine.cards), len(self.machine.nics)
         models = {card.model for card in self.machine.cards} - {""}
         kind = f" {models.pop()}" if len(models) == 1 else ""
-        return f"{cards} cards{kind}, {nics} network cards"
+        return (f"{counted(cards, f'card{kind}', f'cards{kind}')}, "
+                f"{counted(nics, 'network card', 'network cards')}")  # fmt: skip
 
     def rows(self, ends: Iterable[Card | Nic]) -> tuple[Evidence, ...]:
         """Where they stand in the file."""

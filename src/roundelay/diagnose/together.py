@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 from ..errors import RoundelayError
 from ..formats.chakra import read_chakra
+from ..formats.chrome import read_chrome
 from ..formats.fabric import Fabric
 from ..formats.flight import read_flight
 from ..formats.iblink import read_iblinkinfo, read_ibnet_flat
 from ..formats.ibnet import read_ibnetdiscover
 from ..formats.inspector import read_inspector_lines
+from ..formats.inspector_prom import read_inspector_prom
 from ..formats.kineto import read_kineto
 from ..formats.kueue import read_kueue
 from ..formats.machine import Machine
 from ..formats.msccl_xml import read_msccl
 from ..formats.nccl_graph import read_nccl_graph
-from ..formats.nccl_log import read_nccl_lines
-from ..formats.nccl_tests import read_nccl_tests
+from ..formats.nccl_log import joined, read_nccl_lines
 from ..formats.nccl_topology import read_nccl_topology
 from ..formats.note import Note
 from ..formats.plain import text_of
@@ -34,41 +34,25 @@ from ..formats.watchdog import read_watchdog_lines
 from ..i18n import message
 from ..topology import Cluster
 from . import Machine as Named
-from . import check
+from .apart import apart_findings
 from .calls import call_findings, jobs_of
-from .case import machine_of
-from .diagnosis import Diagnosis
+from .diagnosis import Diagnosis, Model
 from .expected import Predict
 from .fabrics import fabric_findings
-from .finding import Evidence, Finding, tell
+from .finding import Finding, of_file
 from .given import Given
 from .graphs import graph_findings
+from .jobs import log_jobs, said_jobs
 from .logs import log_findings
 from .machines import machine_findings
-from .measured import measured_findings
 from .orders import dump_findings, trace_findings
 from .placements import kueue_findings, nodelist_findings
 from .plans import msccl_findings, plan_findings, read_plan
 from .ras import ras_findings
 from .recognise import kinds_of
-from .times import graph_time_findings, inspected_findings, time_findings
+from .speed import take_facts, take_json, take_text
+from .times import averaged_findings, graph_time_findings, inspected_findings, time_findings
 from .watched import watched_findings
-
-NOT_READ: Final = MappingProxyType(
-    {
-        "schedule": message("a schedule file, which verify, cost and show take"),
-    }
-)
-"""What is recognised, and what it is."""
-
-
-@dataclass(frozen=True)
-class Model:
-    """What rules about speed need: see `check`."""
-
-    cluster: Cluster | None
-    predict: Predict
-    machine: Named
 
 
 def diagnose(
@@ -108,12 +92,20 @@ def diagnose(
     if found.files and not any(kinds for _, kinds in found.files):
         file, note = found.notes[0]
         raise RoundelayError(f"none of {len(files)} files can be read. {file}: {note.what}")
-    found.findings[:0] = [
-        *_dumped(found), *time_findings(found.traces), *trace_findings(found.traces),
-        *ras_findings(found.reports), *inspected_findings(found.inspected),
-    ]  # fmt: skip
+    found.findings[:0] = _joint(found)
+    if len(files) > 1:
+        found.findings = [of_file(finding) for finding in found.findings]
     found.sort()
     return found
+
+
+def _joint(found: Diagnosis) -> list[Finding]:
+    """Of files that make one picture."""
+    return [
+        *_dumped(found), *_logged(found), *time_findings(found.traces),
+        *trace_findings(found.traces), *ras_findings(found.reports),
+        *inspected_findings(found.inspected), *averaged_findings(found.averaged),
+    ]  # fmt: skip
 
 
 def _dumped(found: Diagnosis) -> list[Finding]:
@@ -125,12 +117,35 @@ def _dumped(found: Diagnosis) -> list[Finding]:
     return [f for job in jobs for f in (*call_findings(job), *dump_findings(job))]
 
 
+def _logged(found: Diagnosis) -> list[Finding]:
+    jobs = log_jobs(found.logs)
+    said = said_jobs(found.said)
+    if len(jobs) > 1:
+        what = message("logs are of several jobs, as ranks, sizes or communicators tell; each job "
+                       "is judged by itself")  # fmt: skip
+        found.notes += [(job.files[0], Note(0, what)) for job in jobs]
+    if len(said) > 1:
+        what = message("a rank says different things in two files: they are of several jobs, and "
+                       "each is judged by itself")  # fmt: skip
+        found.notes += [(file, Note(0, what)) for file, _ in said]
+    told = [f for file, one in said for f in watched_findings(file, one)]
+    for job in jobs:
+        whole = joined(job.logs)
+        told += [*log_findings(job.name, whole), *apart_findings(job, whole)]
+    return told
+
+
 def _take(found: Diagnosis, given: Given, kind: str, model: Model) -> None:
-    if kind in NOT_READ:
-        what = message("{what}: known, but there is nothing to say of it yet", what=NOT_READ[kind])
-        found.notes.append((given.name, Note(0, what)))
-        return
-    TAKE[kind](found, given, model)
+    TAKE.get(kind, _own(kind))(found, given, model)
+
+
+def _own(kind: str) -> Callable[[Diagnosis, Given, Model], None]:
+    def take(found: Diagnosis, given: Given, model: Model) -> None:
+        from .own import TOLD  # which takes long to load
+
+        found.findings += TOLD[kind](given.name, given.whole())
+
+    return take
 
 
 def _machine(read: Callable[[bytes], Machine]) -> Callable[[Diagnosis, Given, Model], None]:
@@ -187,14 +202,14 @@ def _fabric(
 
 
 def _log(found: Diagnosis, given: Given, model: Model) -> None:
-    log = read_nccl_lines(given.lines())
+    log = read_nccl_lines(given.lines(), given.name)
     found.hosts |= {thread.host for thread in log.threads.values()} - {""}
-    found.findings += log_findings(given.name, log)
+    found.logs.append((given.name, log))
     found.notes += [(given.name, note) for note in log.notes]
 
 
 def _watchdog(found: Diagnosis, given: Given, model: Model) -> None:
-    found.findings += watched_findings(given.name, read_watchdog_lines(given.lines()))
+    found.said.append((given.name, read_watchdog_lines(given.lines(), given.name)))
 
 
 def _flight(found: Diagnosis, given: Given, model: Model) -> None:
@@ -210,6 +225,12 @@ def _flight(found: Diagnosis, given: Given, model: Model) -> None:
 def _trace(found: Diagnosis, given: Given, model: Model) -> None:
     with given.stream() as file:
         trace = read_kineto(file, given.name)
+    other = trace.other.get("otherData")
+    if isinstance(other, dict) and "roundelay" in other:
+        from .own import timeline_findings
+
+        found.findings += timeline_findings(given.name, read_chrome(given.whole()))
+        return
     if trace.rank is not None and trace.rank in {other.rank for other in found.traces}:
         what = message("another trace of rank {rank}; who is late is told by the first of them",
                        rank=trace.rank)  # fmt: skip
@@ -240,49 +261,11 @@ def _inspector(found: Diagnosis, given: Given, model: Model) -> None:
     found.inspected.append((given.name, inspection))
 
 
-def _speed(found: Diagnosis, given: Given, model: Model) -> None:
-    data = given.whole()
-    cluster = model.cluster or _measured_on(found, given.name, data, model.machine)
-    try:
-        report = check(data, given.name, cluster, model.predict, model.machine)
-    except RoundelayError as error:
-        if data.lstrip().startswith(b"{") or found.hosts:  # a log may hold a few words of a table
-            what = message("left out: {error}", error=str(error))
-            found.notes.append((given.name, Note(0, what)))
-            return
-        found.findings.append(tell(
-            "no_table", given.name, {"what": str(error)}, ["{what}."],
-            "Mend that first; there is no figure to judge.", (Evidence(given.name, 0, ""),),
-            fault=True,
-        ))  # fmt: skip
-        return
-    found.findings += measured_findings(given.name, data)
-    found.findings += report.findings
-    found.notes += [(given.name, note) for note in report.notes]
-
-
-def _measured_on(found: Diagnosis, name: str, data: bytes, machine: Named) -> Cluster | None:
-    """The named machine with the cards that a table lists, as many nodes of it."""
-    if data.lstrip().startswith(b"{"):
-        return None
-    try:
-        tables = read_nccl_tests(data).tables
-    except RoundelayError:
-        return None
-    for table in tables:
-        found.hosts |= {device.host for device in table.devices}
-        cards = sorted({device.name for device in table.devices})
-        kind = next(filter(None, map(machine_of, cards)), None)
-        if kind and table.nodes and table.ranks and table.ranks > 1:
-            where = f"{kind}:{table.nodes}"
-            try:
-                cluster = machine(where)
-            except RoundelayError:
-                continue
-            what = message("judged as {where}, by its cards; --cluster names another", where=where)
-            found.notes.append((name, Note(table.line, what)))
-            return cluster
-    return None
+def _inspector_prom(found: Diagnosis, given: Given, model: Model) -> None:
+    series, notes = read_inspector_prom(given.lines())
+    found.hosts |= {one.node for one in series} - {""}
+    found.notes += [(given.name, note) for note in notes]
+    found.averaged.append((given.name, series))
 
 
 READ: Final = MappingProxyType(
@@ -296,9 +279,11 @@ TAKE: Final = MappingProxyType(
     {
         **{kind: _machine(read) for kind, read in READ.items()},
         "nccl_graph": _told(read_nccl_graph, graph_findings),
-        "nccl_log": _log, "watchdog": _watchdog, "flight": _flight, "nccl_tests": _speed,
-        "facts": _speed, "topology_conf": _fabric(read_topology_conf),
+        "nccl_log": _log, "watchdog": _watchdog, "flight": _flight, "nccl_tests": take_text,
+        "nccl_tests_json": take_json,
+        "facts": take_facts, "topology_conf": _fabric(read_topology_conf),
         "trace": _trace, "execution_trace": _execution, "ras": _ras, "inspector": _inspector,
+        "inspector_prom": _inspector_prom,
         "ibnetdiscover": _fabric(read_ibnetdiscover), "ibnet_flat": _fabric(read_ibnet_flat),
         "iblinkinfo": _fabric(read_iblinkinfo), "topograph": _fabric(read_topograph),
         "topology_yaml": _fabric(read_topology_yaml), "kueue": _told(read_kueue, kueue_findings),

@@ -6,7 +6,7 @@ import re
 from typing import Final, NamedTuple
 
 from ..formats.nccl_log import NcclLog, Warned
-from .finding import Area, Evidence, Figures, Finding, tell
+from .finding import Area, Figures, Finding, cited, tell
 
 
 class Cause(NamedTuple):
@@ -84,10 +84,6 @@ def warning_findings(file: str, log: NcclLog) -> list[Finding]:
     return [*found.values(), *plain[:5]]
 
 
-def _cited(file: str, warned: Warned) -> tuple[Evidence, ...]:
-    return (Evidence(file, warned.line.number, warned.line.text[:300]),)
-
-
 def _caused(file: str, count: int, warned: Warned, cause: Cause) -> Finding:
     match = cause.pattern.search(warned.text)
     figures: Figures = {"times": count, "host": warned.host or "?"}
@@ -96,7 +92,7 @@ def _caused(file: str, count: int, warned: Warned, cause: Cause) -> Finding:
         name = "needed_bytes" if name == "bytes" else name
         figures[name] = int(text) if text.isdecimal() and len(text) < 16 else text[:200]
     return tell(cause.kind, warned.host or file, figures, cause.reason, cause.advice,
-                _cited(file, warned), fault=True, confidence=0.9, area=cause.area)  # fmt: skip
+                cited(file, warned.line), fault=True, confidence=0.9, area=cause.area)  # fmt: skip
 
 
 def _plain(file: str, count: int, warned: Warned) -> Finding:
@@ -105,5 +101,5 @@ def _plain(file: str, count: int, warned: Warned) -> Finding:
         "nccl_warns", warned.host or file, figures,
         ["NCCL warns (times: {times}): {text}"],
         "Look at the first warning of all ranks: later ones follow from it.",
-        _cited(file, warned), fault=True, confidence=0.6, area="machine",
+        cited(file, warned.line), fault=True, confidence=0.6, area="machine",
     )  # fmt: skip

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import gcd
 from typing import Final
 
-from ..formats.nccl_log import Line
 from ..formats.watchdog import Timeout, Watched
-from .finding import Evidence, Figures, Finding, tell
+from .finding import Figures, Finding, cited, tell
 from .gloo import gloo_finding
 from .seen import names
 
 LATE: Final = 1.5
 """Times the limit, from which a watchdog spoke much too late."""
-
-
-def _cited(file: str, lines: Iterable[Line]) -> tuple[Evidence, ...]:
-    return tuple(Evidence(file, line.number, line.text[:300]) for line in list(lines)[:4])
 
 
 def prints_differ(file: str, said: Watched) -> Finding | None:
@@ -39,7 +34,7 @@ def prints_differ(file: str, said: Watched) -> Finding | None:
                       "such as a batch without images.")  # fmt: skip
         advice = ("Make every rank use all of the model in each step (a zero-weighted pass), or "
                   "set find_unused_parameters=True.")  # fmt: skip
-    return tell(kind, file, figures, reason, advice, _cited(file, [a.line]), fault=True,
+    return tell(kind, file, figures, reason, advice, cited(file, a.line), fault=True,
                 confidence=0.9, area="hang")  # fmt: skip
 
 
@@ -75,7 +70,7 @@ def counts_differ(file: str, said: Watched) -> Finding | None:
         "counts_differ", file, figures, reason,
         "Look for uneven numbers of batches (drop_last, join()), a loop whose length depends on "
         "data, or a call under a condition on the rank.",
-        _cited(file, [t.line for t in first.values()]), fault=True, confidence=0.9, area="hang",
+        cited(file, *[t.line for t in first.values()][:4]), fault=True, confidence=0.9, area="hang",
     )  # fmt: skip
 
 
@@ -113,7 +108,7 @@ def stuck_together(file: str, said: Watched) -> Finding | None:
         "limit_ms": one.timeout_ms,
     }  # fmt: skip
     reason = ["All that report (rank {ranks}) wait in the same call: sequence {sequence}, "
-              "{operation} of {elements} elements. Among them is no mismatch."]  # fmt: skip
+              "{operation} of {elements:element|elements}. Among them is no mismatch."]  # fmt: skip
     if figures["silent"] != "-":
         reason.append("Of lower rank numbers, {silent} do not report.")
     enqueued = max((p.enqueued for p in said.progress), default=0)
@@ -128,7 +123,7 @@ def stuck_together(file: str, said: Watched) -> Finding | None:
         "stuck_together", file, figures, reason,
         "Find the ranks that say nothing, and read the end of their logs; have every rank write a "
         "flight recorder dump (TORCH_FR_BUFFER_SIZE=2000, TORCH_NCCL_DUMP_ON_TIMEOUT=1).",
-        _cited(file, [t.line for t in timeouts]), fault=True, confidence=0.85, area="hang",
+        cited(file, *[t.line for t in timeouts[:4]]), fault=True, confidence=0.85, area="hang",
     )  # fmt: skip
 
 
@@ -148,7 +143,7 @@ def ras(file: str, said: Watched) -> Finding | None:
         ["Rank {late} never enqueued call {sequence} ({operation}), in which rank {ahead} waits: "
          "its last one that ended is {completed}.", "So rank {late} is late or stalled before it."],
         "See what rank {late} does (py-spy dump, its log); the others are not at fault.",
-        _cited(file, [ahead.line]), fault=True, confidence=0.9, area="hang",
+        cited(file, ahead.line), fault=True, confidence=0.9, area="hang",
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import RoundelayError
 from ..timeline import COLUMNS, UNKNOWN, Act, Timeline, What
+from .timeline import check_indices
 
 VERSION: Final = 1
 _US: Final = 1000
@@ -131,11 +132,13 @@ def read_chrome(data: bytes) -> Timeline:
                 f"the trace file is not Roundelay's of version {VERSION}; only those can be read, "
                 "as written by write_chrome"
             )
-        return _timeline(file, file.other_data.lost)
+        timeline = _timeline(file, file.other_data.lost)
     except (ValueError, RecursionError, KeyError, OverflowError) as error:
         if isinstance(error, RoundelayError):
             raise
         raise RoundelayError(f"no trace file of Roundelay: {error}") from None
+    check_indices(timeline)
+    return timeline
 
 
 def _timeline(file: TraceFile, lost: int) -> Timeline:

@@ -38,17 +38,24 @@ class Printed(NamedTuple):
 
 def read_deepep(data: bytes | str) -> tuple[Printed, ...]:
     """The lines with figures, none if this is no such text."""
-    text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
-    found = []
-    for number, line in enumerate(text.splitlines(), 1):
-        plain = line.strip()
-        if match := _TOGETHER.search(line):
-            found.append(Printed(number, plain, together=_figure(match[1])))
-        elif match := _APART.search(line):
-            found.append(Printed(number, plain, apart=(_figure(match[1]), _figure(match[2]))))
-        elif match := _BEST.search(line):
-            found.append(Printed(number, plain, best=(_figure(match[2]), _figure(match[3]))))
-    return tuple(found)
+    text = data.encode() if isinstance(data, str) else data
+    every = (printed_in(number, raw) for number, raw in enumerate(text.splitlines(), 1))
+    return tuple(line for line in every if line is not None)
+
+
+def printed_in(number: int, raw: bytes) -> Printed | None:
+    """The figures of one line, if it has some."""
+    if b" GB/s" not in raw:
+        return None
+    line = raw.decode("utf-8", "replace")
+    plain = line.strip()
+    if match := _TOGETHER.search(line):
+        return Printed(number, plain, together=_figure(match[1]))
+    if match := _APART.search(line):
+        return Printed(number, plain, apart=(_figure(match[1]), _figure(match[2])))
+    if match := _BEST.search(line):
+        return Printed(number, plain, best=(_figure(match[2]), _figure(match[3])))
+    return None
 
 
 def _figure(text: str) -> float:

@@ -88,7 +88,7 @@ class Dump:
 
 
 def read_flight(data: bytes, name: str = "-") -> tuple[Dump, ...]:
-    """The dumps in a file: one, or in JSON a list of them.
+    """The dumps in a file: one, a list of them, or one by rank.
 
     Args:
         data: a pickle, or JSON; gzip is unpacked.
@@ -105,6 +105,8 @@ def read_flight(data: bytes, name: str = "-") -> tuple[Dump, ...]:
             raise RoundelayError(f"no sound JSON: {error}; is the file whole?") from None
     else:
         value = read_pickle(data)
+    if isinstance(value, dict) and value and "entries" not in value:
+        value = _by_rank(value)
     dumps = value if isinstance(value, list) else [value]
     if not dumps or not all(isinstance(d, dict) and "entries" in d for d in dumps):
         raise RoundelayError(
@@ -113,6 +115,16 @@ def read_flight(data: bytes, name: str = "-") -> tuple[Dump, ...]:
     numbered = _RANK.search(name) if len(dumps) == 1 else None
     rank = int(numbered[1]) if numbered and len(numbered[1]) < 8 else None
     return tuple(_dump(dump, name, rank) for dump in dumps)
+
+
+def _by_rank(value: Mapping[Any, Any]) -> Any:
+    """A dump for each rank, where that is what it is."""
+    ranks = [int(key) if isinstance(key, str) and key.isdecimal() and len(key) < 8 else key
+             for key in value]  # fmt: skip
+    if all(map(_is_count, ranks)) and all(isinstance(dump, dict) for dump in value.values()):
+        return [{**dump, "rank": rank}
+                for rank, dump in zip(ranks, value.values(), strict=True)]  # fmt: skip
+    return value
 
 
 def _dump(value: Mapping[str, Any], file: str, rank: int | None) -> Dump:
@@ -193,7 +205,7 @@ def _calls(entries: Any, notes: list[Note]) -> Iterator[Call]:
         return
     if len(entries) > ENTRIES:
         what = message(
-            "{count} entries; the last {kept} are read", count=len(entries), kept=ENTRIES
+            "{count:entry|entries}; the last {kept} are read", count=len(entries), kept=ENTRIES
         )
         notes.append(Note(0, what))
     for number, entry in enumerate(entries[-ENTRIES:]):

@@ -124,7 +124,8 @@ def read_inspector_lines(lines: Iterable[bytes]) -> Inspection:
             found.calls.append(call)
     found.dropped = sum(dropped.values())
     if odd > SHOWN:
-        found.notes.append(Note(0, message("{n} more lines that cannot be read", n=odd - SHOWN)))
+        what = message("{n:more line|more lines} that cannot be read", n=odd - SHOWN)
+        found.notes.append(Note(0, what))
     return found
 
 
@@ -161,5 +162,5 @@ def _count(value: Mapping[str, Any], name: str, other: int = 0) -> int:
 
 def _rate(value: Mapping[str, Any], name: str) -> float:
     found = value.get(name)
-    sound = isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < 1e15
+    sound = isinstance(found, int | float) and not isinstance(found, bool) and abs(found) < 1e300
     return float(found) if sound else 0.0  # type: ignore[arg-type]

@@ -86,7 +86,7 @@ def _graph(element: Element, notes: list[Note]) -> Graph:
     channels = tuple(_channel(channel, notes) for channel in element.named("channel"))
     stated = int(element.number("nchannels", 0) or 0)
     if stated != len(channels):
-        what = message("{stated} channels are promised, {found} are there", stated=stated,
+        what = message("{stated:channel|channels} are promised, {found} are there", stated=stated,
                        found=len(channels))  # fmt: skip
         notes.append(Note(element.line, what))
     return Graph(

@@ -29,6 +29,8 @@ _COUNTED: Final = MappingProxyType(
 _LINES: Final = frozenset(b"IFLSVg")
 """Instructions whose value is a line of text."""
 _PUTS: Final = frozenset(b"pr")
+GLOBAL, STACK_GLOBAL = b"c"[0], 0x93
+"""Instructions that name a class: in two lines behind it, or by what was read before."""
 LONGEST: Final = 4096
 """Digits of a number: more would take long to convert."""
 
@@ -62,7 +64,7 @@ def read_pickle(data: bytes) -> Any:
 def _refused(what: str) -> RoundelayError:
     return RoundelayError(
         f"a pickle that asks for {what}; expected plain values only, as torch's flight recorder "
-        "writes. It was not run"
+        "writes. It was not run; give the dump as torch wrote it, or as JSON"
     )
 
 
@@ -85,8 +87,17 @@ def _check(data: bytes) -> None:
         elif op in _PUTS or op in _LINES:
             at = _text_or_put(data, at, op)
         else:
-            raise _refused(f"the instruction {bytes([op])!r} at byte {at}")
+            raise _refused(_wanted(data, at, op))
     raise RoundelayError(f"a pickle that is cut off after {end:,} bytes")
+
+
+def _wanted(data: bytes, at: int, op: int) -> str:
+    """What an instruction that is refused is after."""
+    if op == GLOBAL:
+        module, name, *_ = [*data[at + 1 : at + 400].split(b"\n"), b"", b""]
+        return f"the class {module.decode('utf-8', 'replace')}.{name.decode('utf-8', 'replace')}"
+    what = "a class" if op == STACK_GLOBAL else f"the instruction {bytes([op])!r}"
+    return f"{what} at byte {at}"
 
 
 def _text_or_put(data: bytes, at: int, op: int) -> int:

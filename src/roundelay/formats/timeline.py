@@ -84,7 +84,7 @@ def read_timeline(data: bytes) -> Timeline:
     timeline = Timeline(
         **columns, calls=file.calls, names=file.names, nodes=file.nodes, acts=acts, lost=file.lost
     )
-    _check(timeline)
+    check_indices(timeline)
     return timeline
 
 
@@ -103,7 +103,7 @@ def _unpacked(packed: _Column) -> Column:
     return np.cumsum(np.concatenate([[packed.first], steps]))[: packed.count]
 
 
-def _check(timeline: Timeline) -> None:
+def check_indices(timeline: Timeline) -> None:
     """That indices are in range, so that whoever uses it needs no care.
 
     Raises:
@@ -117,6 +117,6 @@ def _check(timeline: Timeline) -> None:
         low = 0 if name in ("rank", "what") else -1
         if len(column) and not (low <= column.min() and column.max() < end):
             raise RoundelayError(
-                f"a damaged timeline file: {name} from {column.min()} to {column.max()}; "
+                f"a damaged timeline: {name} from {column.min()} to {column.max()}; "
                 f"expected {low} to {end - 1}"
             )

@@ -107,7 +107,7 @@ def _check_torus(
     if len(sizes) == 3 and all(size.isdecimal() and len(size) < 7 for size in sizes):
         places = prod(map(int, sizes))
         if places != len(own):
-            what = message("a torus of {places} places with {count} nodes", places=places,
+            what = message("a torus of {places} places with {count:node|nodes}", places=places,
                            count=len(own))  # fmt: skip
             notes.append(Note(line, what))
 

@@ -38,6 +38,8 @@ ALL_PROTOCOLS: Final = ("tree", "ring")
 MOST: Final = 2**64 - 1
 CHANNELS: Final = 64
 ANY: Final = -1
+FIELDS: Final = 8
+"""Of a row; two more may follow."""
 LONGEST: Final = 255
 """Characters of a line that the plugin reads."""
 
@@ -123,6 +125,29 @@ def _bad(number: int, found: str, expected: str) -> RoundelayError:
     return RoundelayError(f"row {number} of the tuner's table: {found}; expected {expected}")
 
 
+def tuner_lines(data: bytes) -> list[tuple[int, str, Row | str]]:
+    """Number and text of each line that is no comment, and its row, or what is wrong with it.
+
+    Raises:
+        RoundelayError: no line has the form of a row.
+    """
+    found: list[tuple[int, str, Row | str]] = []
+    for number, line in enumerate(text_of(data).split("\n"), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        try:
+            row = _row(line)
+            _check(row, number)
+            found.append((number, line, row))
+        except ValueError as error:
+            found.append((number, line, str(error)[:200]))
+    if not any(line.count(",") >= FIELDS - 1 for _, line, _ in found):
+        raise RoundelayError(
+            "no row of a tuner's table; expected lines such as allreduce,0,65536,tree,ll,8,-1,-1"
+        )
+    return found
+
+
 def read_tuner(data: bytes) -> tuple[tuple[Row, ...], tuple[Note, ...]]:
     """The rows of such a file, and what is odd about it.
 
@@ -131,23 +156,13 @@ def read_tuner(data: bytes) -> tuple[tuple[Row, ...], tuple[Note, ...]]:
     """
     rows: list[Row] = []
     notes: list[Note] = []
-    for number, line in enumerate(text_of(data).split("\n"), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
+    for number, line, found in tuner_lines(data):
         if len(line) > LONGEST:
             notes.append(Note(number, message("more than {most} characters", most=LONGEST)))
-        try:
-            row = _row(line)
-            _check(row, number)
-        except (RoundelayError, ValueError, KeyError) as error:
-            what = message("no sound row: {error}", error=str(error)[:200])
-            notes.append(Note(number, what))
-            continue
-        rows.append(row)
-    if not rows:
-        raise RoundelayError(
-            "no row of a tuner's table; expected lines such as allreduce,0,65536,tree,ll,8,-1,-1"
-        )
+        if isinstance(found, str):
+            notes.append(Note(number, message("no sound row: {error}", error=found)))
+        else:
+            rows.append(found)
     for name in COLLECTIVES:
         if not any(row.fits_all for row in rows if row.collective == name):
             text = "{name} has no last row that fits all calls: the rest runs on one channel"
@@ -157,10 +172,13 @@ def read_tuner(data: bytes) -> tuple[tuple[Row, ...], tuple[Note, ...]]:
 
 def _row(line: str) -> Row:
     fields = [field.strip() for field in line[:LONGEST].split(",")]
-    if not 8 <= len(fields) <= 10:
+    if not FIELDS <= len(fields) <= FIELDS + 2:
         raise ValueError(f"{len(fields)} fields; expected 8 to 10")
     names = {there: ours for ours, there in COLLECTIVES.items()}
     protocols = {protocol.lower(): protocol for protocol in PROTOCOLS}
+    for field, known in ((fields[0], names), (fields[4], protocols)):
+        if field not in known:
+            raise ValueError(f"{field[:40]!r}; expected one of {', '.join(known)}")
     low, high, channels = (int(fields[i]) for i in (1, 2, 5))
     nodes, ranks, operations, registered = ([int(field) for field in fields[6:]] + [ANY] * 2)[:4]
     return Row(names[fields[0]], low, high, fields[3], protocols[fields[4]], channels, nodes, ranks,

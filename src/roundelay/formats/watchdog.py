@@ -17,10 +17,12 @@ from .plain import unpacked
 
 KEPT: Final = 10**5
 """Messages of a kind."""
-_WORDS: Final = (b"WorkNCCL(", b"detected by watchdog", b"CollectiveFingerPrint(", b"RAS",
-                 b"gloo", b"onnectFullMesh", b"monitoredBarrier", b"Timed out waiting",
-                 b"next_op=", b"Connection closed by peer", b"does not support",
-                 b"Invalid scalar type", b"Address already in use")  # fmt: skip
+SPEAKS: Final = re.compile(
+    rb"WorkNCCL\(|detected by watchdog|CollectiveFingerPrint\(|RAS|gloo|onnectFullMesh|"
+    rb"monitoredBarrier|Timed out waiting|next_op=|Connection closed by peer|does not support|"
+    rb"Invalid scalar type|Address already in use"
+)
+"""What stands in every message."""
 _RANK: Final = re.compile(
     r"\[Rank (\d{1,15})\]|(?:PG[^\]]*|\[)Rank (\d{1,15})\]|\[rank(\d{1,15})\]"
 )
@@ -119,18 +121,18 @@ def read_watchdog(data: bytes) -> Watched:
     return found
 
 
-def read_watchdog_lines(lines: Iterable[bytes]) -> Watched:
-    """The messages among lines, which are not held."""
+def read_watchdog_lines(lines: Iterable[bytes], file: str = "") -> Watched:
+    """The messages among lines of a file, which are not held."""
     found = Watched()
-    search = re.compile(b"|".join(map(re.escape, _WORDS))).search
+    speaks = SPEAKS.search
     for number, raw in enumerate(lines, 1):
-        if search(raw):
-            _take(found, number, raw.decode("utf-8", "replace"))
+        if speaks(raw):
+            _take(found, number, raw.decode("utf-8", "replace"), file)
     return found
 
 
-def _take(found: Watched, number: int, text: str) -> None:
-    line = Line(number, text.strip()[:400])
+def _take(found: Watched, number: int, text: str, file: str) -> None:
+    line = Line(number, text.strip()[:400], file)
     if work := _WORK.search(text):
         sequence, operation, elements, _, limit, ran = work.groups()
         _keep(found.timeouts, Timeout(

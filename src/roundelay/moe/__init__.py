@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .experts import Placement
 from .fp8 import BLOCK, from_fp8, to_fp8
-from .gate import Choice, choose, read_scores, uniform_scores
+from .gate import Choice, choose, read_scores, skewed_scores, uniform_scores
 from .layout import Layout
 from .schemes import SCHEMES, build, combine, copies, flat_card, flat_expert, two_hop
 
@@ -48,6 +48,7 @@ __all__ = [
     "flat_expert",
     "from_fp8",
     "read_scores",
+    "skewed_scores",
     "to_fp8",
     "two_hop",
     "uniform_scores",

@@ -18,7 +18,7 @@ from ..topology import Cluster
 from .bounds import Bound, Link, bound
 from .experts import Placement
 from .fp8 import BLOCK
-from .gate import choose, uniform_scores
+from .gate import choose, skewed_scores, uniform_scores
 from .layout import Layout, nodes
 from .schemes import SCHEMES, Copies, build, combine, copies
 
@@ -47,8 +47,11 @@ class Load:
         max_nodes: nodes that the gate lets a token go to; None is for all.
         dtype: fp8, bfloat16 or float32.
         scales: whether the scales of FP8 are counted.
-        scores: [token, expert], those of all cards in turn; None is for uniform ones.
-        seed: of uniform scores.
+        scores: [token, expert], those of all cards in turn; None is for drawn ones.
+        skew: of drawn scores, see `skewed_scores`; 0 is for uniform ones.
+        seed: of drawn scores.
+        redundant: slots beside one for each expert, given by the load that these scores make; None
+            is for every expert once, in order.
     """
 
     nodes: int
@@ -61,7 +64,9 @@ class Load:
     dtype: str = "fp8"
     scales: bool = False
     scores: npt.NDArray[np.floating[Any]] | None = None
+    skew: float = 0.0
     seed: int = 1
+    redundant: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("nodes", "cards", "experts", "top_k", "tokens", "hidden"):
@@ -83,6 +88,10 @@ class Load:
             raise RoundelayError(
                 f"{self.experts} experts on {self.ranks} cards; expected a multiple of the cards"
             )
+        slots = self.experts + (self.redundant or 0)
+        if slots < self.experts or slots % self.ranks:
+            raise RoundelayError(f"{self.redundant} redundant experts on {self.ranks} cards; "
+                                 "expected a multiple of the cards")  # fmt: skip
         if self.max_nodes is not None and self.max_nodes < 1:
             raise RoundelayError(f"max_nodes = {self.max_nodes}; expected 1 or more")
         reached = min(self.nodes, self.max_nodes or self.nodes)
@@ -109,11 +118,20 @@ class Load:
         if self.scores is not None:
             each = min(each, len(self.scores) // self.ranks)
             scores = self.scores[: each * self.ranks]
+        elif self.skew:
+            scores = skewed_scores(each * self.ranks, self.experts, self.skew, self.seed)
         else:
             scores = uniform_scores(each * self.ranks, self.experts, self.seed)
         chosen = choose(scores, self.top_k, self.nodes, self.max_nodes).experts
-        placement = Placement.even(self.experts, self.ranks)
-        return Layout.of(chosen, np.repeat(np.arange(self.ranks), each), placement)
+        return Layout.of(chosen, np.repeat(np.arange(self.ranks), each), self._placed(chosen))
+
+    def _placed(self, chosen: npt.NDArray[np.integer[Any]]) -> Placement:
+        if self.redundant is None:
+            return Placement.even(self.experts, self.ranks)
+        slots = (self.experts + self.redundant) // self.ranks
+        limited = self.max_nodes is not None and self.max_nodes < self.nodes
+        load = np.bincount(chosen.ravel(), minlength=self.experts)
+        return Placement.balanced(load, self.ranks, slots, self.nodes if limited else 1)
 
 
 @dataclass(frozen=True)

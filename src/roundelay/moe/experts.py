@@ -43,18 +43,20 @@ class Placement:
         return cls(np.arange(experts).reshape(ranks, -1))
 
     @classmethod
-    def balanced(cls, load: npt.ArrayLike, ranks: int, slots: int) -> Placement:
+    def balanced(cls, load: npt.ArrayLike, ranks: int, slots: int, nodes: int = 1) -> Placement:
         """Balance a measured load: the busiest experts get several slots.
 
-        Each slot beyond one an expert goes to the expert whose copies carry most. Then copies are
-        put on cards, those that carry most first, each on the card that carries least and has
-        room, if it can be on one that has no copy of the same expert (as EPLB does,
-        github.com/deepseek-ai/EPLB).
+        Each slot beyond one an expert goes to the expert whose copies carry most, as long as some
+        card has none. Then copies are put on cards, those that carry most first, each on the card
+        that carries least and has room, if it can be on one that has no copy of the same expert
+        (as EPLB does, github.com/deepseek-ai/EPLB).
 
         Args:
             load: [expert], tokens that went there, or another measure.
             ranks: cards.
             slots: experts on each card.
+            nodes: equal runs of cards; each keeps its run of experts to itself, so that a gate
+                which limits the nodes of a token limits them still.
 
         Raises:
             RoundelayError: fewer slots than experts, or a load that is none.
@@ -62,12 +64,19 @@ class Placement:
         each = np.asarray(load, np.float64)
         if each.ndim != 1 or not np.isfinite(each).all() or (each < 0).any():
             raise RoundelayError("load must be a number from 0 up for each expert")
+        if nodes > 1:
+            if ranks % nodes or len(each) % nodes:
+                raise RoundelayError(f"{ranks} ranks and {len(each)} experts in {nodes} nodes; "
+                                     "expected multiples of the nodes")  # fmt: skip
+            parts = [cls.balanced(part, ranks // nodes, slots) for part in np.split(each, nodes)]
+            first = len(each) // nodes
+            return cls(np.concatenate([p.slots + i * first for i, p in enumerate(parts)]))
         if ranks < 1 or slots < 1 or ranks * slots < len(each) or not len(each):
             raise RoundelayError(f"{ranks} ranks of {slots} slots for {len(each)} experts; "
                                  "expected at least a slot an expert")  # fmt: skip
         copies = np.ones(len(each), np.int64)
         for _ in range(ranks * slots - len(each)):
-            copies[np.argmax(each / copies)] += 1
+            copies[np.argmax(np.where(copies < ranks, each / copies, -1))] += 1
         return cls(_packed(np.repeat(np.arange(len(each)), copies), each / copies, ranks, slots))
 
     @property
@@ -83,7 +92,8 @@ class Placement:
     def targets(self, experts: Ints, home: Ints) -> Ints:
         """[token, k], the slot each choice goes to, numbered rank by rank; -1 for none.
 
-        Where an expert has several slots, ranks take them in turn.
+        Where an expert has several slots, as many runs of ranks take one each, so that tokens
+        rather stay near.
 
         Args:
             experts: [token, k], -1 where a token has fewer.
@@ -106,7 +116,7 @@ class Placement:
         copies = np.bincount(self.slots.ravel(), minlength=self.experts)
         first = np.cumsum(copies) - copies
         known = np.maximum(chosen, 0)
-        which = home[:, None] % copies[known]
+        which = home[:, None] * copies[known] // self.ranks
         return np.where(chosen < 0, -1, order[first[known] + which])
 
 

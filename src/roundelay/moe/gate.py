@@ -14,6 +14,8 @@ from ..files import read_file
 
 LARGEST: Final = 2**32
 """Bytes of a file of scores."""
+MOST_SKEW: Final = 4.0
+"""With it 1 / zeta(4), 92 %, of all weight is the first expert's."""
 Ints = npt.NDArray[np.integer[Any]]
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -35,6 +37,34 @@ def uniform_scores(tokens: int, experts: int, seed: int = 0) -> Floats:
     for name, value, low in (("tokens", tokens, 0), ("experts", experts, 1)):
         _check(name, value, low)
     return np.random.default_rng(seed).random((tokens, experts))
+
+
+def skewed_scores(tokens: int, experts: int, skew: float, seed: int = 0) -> Floats:
+    """[token, expert] scores between 0 and 1 of a gate that likes some experts more than others.
+
+    The k-th most liked expert has the weight k^-skew, as in Zipf's law. With the top scores alone
+    a token goes to experts that are drawn without replacement by their weights: the times E/w of
+    exponential draws E, of which the shortest count (Efraimidis and Spirakis, Information
+    Processing Letters 97, 2006), here as w / (w + E). Which expert is how liked is drawn, too.
+
+    Args:
+        tokens: rows.
+        experts: columns.
+        skew: the exponent, 0 (all alike) to `MOST_SKEW`.
+        seed: of all draws.
+
+    Raises:
+        RoundelayError: numbers out of range.
+    """
+    for name, value, low in (("tokens", tokens, 0), ("experts", experts, 1)):
+        _check(name, value, low)
+    if not 0 <= skew <= MOST_SKEW:
+        raise RoundelayError(f"skew = {skew:g}; expected 0 (all experts alike) to {MOST_SKEW:g}")
+    dice = np.random.default_rng(seed)
+    weights = (1.0 + dice.permutation(experts)) ** -skew
+    weights /= weights.mean()
+    scores: Floats = weights / (weights - np.log1p(-dice.random((tokens, experts))))
+    return scores
 
 
 def read_scores(path: Path) -> Floats:

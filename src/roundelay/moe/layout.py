@@ -77,6 +77,10 @@ class Layout:
         """[slot], choices that fell on it."""
         return np.bincount(self.targets[self.targets >= 0], minlength=self.ranks * self.slots)
 
+    def work(self) -> Ints:
+        """[rank], choices that fell on its slots: rows that its experts compute."""
+        return np.asarray(self.per_slot().reshape(self.ranks, self.slots).sum(axis=1))
+
 
 def marked(numbers: Ints, count: int) -> Bools:
     """[row, number], whether the number stands in the row; -1 is none."""

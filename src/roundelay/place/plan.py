@@ -182,10 +182,6 @@ def _block(job: Job, room: Room, free: np.ndarray[tuple[int, ...], np.dtype[np.b
         RoundelayError: there is no room.
     """
     cluster, count = room.cluster, free.sum(axis=1)
-    if job.ranks > cluster.size:
-        raise RoundelayError(f"{job.name}: {job.ranks:,} ranks, and {cluster.name} has "
-                             f"{cluster.size:,} cards; expected as many at most. More nodes are "
-                             f"{cluster.name}:N")  # fmt: skip
     if job.ranks > count.sum():
         sliced = int(room.sliced.sum()) if not job.sliced else 0
         more = (
@@ -211,8 +207,8 @@ def _because(placing: Placing, nodes: Ints, found: Price) -> Iterator[Message]:
                   ranks=placing.job.ranks, block=placing.block, nodes=len(used))  # fmt: skip
     for level in cluster.levels:
         count = len(np.unique(used // level.nodes))
-        yield message("it stands under {count} of level {level} ({size} nodes each)",
-                      count=count, level=level.name,
+        yield message("it is in {count} of {total} domains of level {level} ({size} nodes each)",
+                      count=count, total=-(-cluster.nodes // level.nodes), level=level.name,
                       size=min(level.nodes, cluster.nodes))  # fmt: skip
         if count == 1:
             break

@@ -25,7 +25,7 @@ size = "1 GiB"
 from __future__ import annotations
 
 import tomllib
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
@@ -105,13 +105,28 @@ def _from_file(path: Path) -> Job:
             f"{path} cannot be read: {error}; expected a job file, or a few "
             "numbers such as tensor=8,data=4,data_bytes=2GiB"
         ) from None
+    return job_of(data, str(path), path.suffix == ".json")
+
+
+def job_of(data: bytes, name: str, as_json: bool) -> Job:
+    """The job that a file describes.
+
+    Args:
+        data: the file.
+        name: of the file, for messages; the job is called after it where it has no name.
+        as_json: whether it is JSON, and not TOML.
+
+    Raises:
+        RoundelayError: it is none; the message says what and where.
+    """
     try:
-        tree = msgspec.json.decode(data) if path.suffix == ".json" else tomllib.loads(data.decode())
-        return _build(_converted(tree), path.stem)
+        tree = msgspec.json.decode(data) if as_json else tomllib.loads(data.decode())
+        return _build(_converted(tree), PurePath(name).stem)
     except RoundelayError as error:
-        raise RoundelayError(f"{path}: {error}") from None
+        raise RoundelayError(f"{name}: {error}") from None
     except (ValueError, msgspec.DecodeError, RecursionError) as error:
-        raise RoundelayError(f"{path}: no {path.suffix[1:].upper()}: {error}") from None
+        what = "JSON" if as_json else "TOML"
+        raise RoundelayError(f"{name}: no {what}: {error}") from None
 
 
 def _few(text: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import groupby
 
 from ..errors import RoundelayError
+from ..units import format_time
 from .plan import Placement
 from .site import Site
 
@@ -76,6 +77,13 @@ class Submission:
         runs = [len(list(run)) for _, run in groupby(self.hosts)]
         same = len(runs) == len(self.used) and len(set(runs)) == 1
         return runs[0] if same else None
+
+    @property
+    def others(self) -> str:
+        """What a step would take where others place it."""
+        against = self.placed.against.items()
+        return ", ".join(f"{name.replace('_', ' ')}: {format_time(seconds)}"
+                         for name, seconds in against if seconds is not None)  # fmt: skip
 
     @property
     def because(self) -> list[str]:

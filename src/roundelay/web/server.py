@@ -16,8 +16,8 @@ from ..extras import need
 from .charts import packed, script
 from .data import answer
 from .known import Known
-from .patience import Busy, Gone, Turns
 from .runs import EXAMPLES
+from .turns import Busy, Gone, Turns
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -220,4 +220,9 @@ def _defect(request: Request, error: Exception) -> Response:
 def _error(status: int, text: str) -> Response:
     from starlette.responses import JSONResponse
 
-    return JSONResponse({"error": text}, status, headers={"Cache-Control": "no-store"})
+    return JSONResponse(refusal(text, status), status, headers={"Cache-Control": "no-store"})
+
+
+def refusal(text: str, status: int) -> dict[str, str]:
+    """What stands in an answer that says why there is none."""
+    return {"error": text}

@@ -99,7 +99,8 @@ def _like_fewer(case: Case, busbw: float) -> tuple[Figures, str] | None:
     figures: Figures = {"used_nics": int(used), "nics": nics, "used_GBps": used * each}
     return (
         figures,
-        "{used_nics} of {nics} network cards are enough for that: up to {used_GBps} GB/s.",
+        "{used_nics} of {nics:network card|network cards} are enough for that: up to {used_GBps} "
+        "GB/s.",
     )
 
 
@@ -120,7 +121,7 @@ def slower(case: Case) -> Finding | None:
     }  # fmt: skip
     return found(
         case, "slower_in_the_middle", figures,
-        ["From {from_bytes} to {to_bytes} {rows} sizes take {times} times as long as expected "
+        ["From {from_bytes} to {to_bytes} {rows:size|sizes} take {times} times as long as expected "
          "({algorithm}, {protocol}), while large ones do not: latency, or the choice of algorithm, "
          "is off, and not bandwidth."],
         "Compare with NCCL_ALGO and NCCL_PROTO set to the choice expected; see that no variable, "

@@ -23,7 +23,8 @@ def own_node_counted(case: Case) -> Finding | None:
         "printed_GBps": printed, "network_GBps": real, "nodes": nodes, "others": nodes - 1,
     }  # fmt: skip
     reason = [
-        "DeepEP also counts the tokens to a rank's own node; of {nodes} nodes (N - 1) / N cross "
+        "DeepEP also counts the tokens to a rank's own node; of {nodes:node|nodes} (N - 1) / N "
+        "cross "
         "the network: {printed_GBps} x {others} / {nodes} = {network_GBps} GB/s."
     ]
     idle = line is not None and real < SOUND * line

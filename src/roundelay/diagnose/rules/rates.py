@@ -101,7 +101,7 @@ def link_usable(case: Case) -> Finding | None:
               "leave about {link_usable_GBps} GB/s, {share}."]  # fmt: skip
     if links:
         figures |= {"links": links, "line_GBps": links * line, "usable_GBps": links * usable}
-        reason.append("{links} links carry {usable_GBps} of {line_GBps} GB/s, one way.")
+        reason.append("{links:link|links} carry {usable_GBps} of {line_GBps} GB/s, one way.")
     if facts.expected and links and abs(facts.expected - links * line) < 0.02 * facts.expected:
         reason.append("So the {line_GBps} GB/s that were expected are the line rate.")
     expected = case.expected_busbw() if facts.collectives else None

@@ -61,7 +61,7 @@ def bond(case: Case) -> Finding | None:
         return None
     return found(
         case, "bond_of_one_connection", {"nics": facts.nics or 0, "share": 1 / (facts.nics or 1)},
-        ["A bond puts whole connections on its {nics} cards, not the bytes of one. With one "
+        ["A bond puts whole connections on its {nics:card|cards}, not the bytes of one. With one "
          "connection for each pair of ranks a pair gets {share} of the bond at most."],
         "Let the library open several connections (NCCL_NSOCKS_PERTHREAD, NCCL_SOCKET_NTHREADS), "
         "hash by ports (xmit_hash_policy layer3+4), or give ranks one card each.",

@@ -67,7 +67,7 @@ def tree_on_two_nodes(case: Case) -> Finding | None:
         case, "tree_on_two_nodes", figures,
         ["Between two nodes NCCL's trees (Tree, NVLSTree) send the data once each way, so the "
          "network cards of a node bound algbw, not busbw: algbw <= {most_algbw_GBps} GB/s.",
-         "With {ranks} ranks busbw = {factor} algbw <= {most_busbw_GBps} GB/s."],
+         "With {ranks:rank|ranks} busbw = {factor} algbw <= {most_busbw_GBps} GB/s."],
         "To measure the network cards use a ring: with NCCL_ALGO=Ring busbw is at most "
         "{most_algbw_GBps} GB/s here.",
         case.cited("texts", "busbw", "by_version", "nic", "nics"),
@@ -88,7 +88,7 @@ def rings_between(case: Case) -> Finding | None:
     }  # fmt: skip
     reason = ["From three nodes on NCCL's rings use all network cards of a node, so busbw is at "
               "most {node_rate_GBps} GB/s.",
-              "{busbw_GBps} GB/s on {nodes} nodes is {share} of the line."]  # fmt: skip
+              "{busbw_GBps} GB/s on {nodes:node|nodes} is {share} of the line."]  # fmt: skip
     if 2 in series:
         figures["two_nodes_busbw_GBps"] = series[2]
         reason.append("Two nodes may show more, here {two_nodes_busbw_GBps} GB/s, for a tree "

@@ -25,7 +25,8 @@ def wrong_results(case: Case) -> Finding | None:
     wrong = sum(timing.wrong or 0 for row in rows for _, timing in row.timings())
     return found(
         case, "wrong_results", {"wrong": wrong, "rows": len(rows)},
-        ["{wrong} elements are wrong, in {rows} rows: memory, a link or the library corrupts "
+        ["{wrong:element is|elements are} wrong, in {rows:row|rows}: memory, a link or the library "
+         "corrupts "
          "data."],
         "Run again on one half of the cards, then on the other, to find the one; see its counters "
         "of ECC and NVLink errors (nvidia-smi -q, nvidia-smi nvlink -e).",

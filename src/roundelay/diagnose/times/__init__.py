@@ -1,7 +1,8 @@
 """What traces say of time: where it goes on each rank, who is late, and what that costs."""
 
+from .averaged import averaged_findings
 from .findings import time_findings
 from .graphs import graph_time_findings
 from .inspected import inspected_findings
 
-__all__ = ["graph_time_findings", "inspected_findings", "time_findings"]
+__all__ = ["averaged_findings", "graph_time_findings", "inspected_findings", "time_findings"]

@@ -150,8 +150,9 @@ def _what(traces: Sequence[Trace]) -> Finding:
     }  # fmt: skip
     reason = [*_who(traces, ranks, figures)]
     if groups:
-        reason.append("It has {groups} process groups, of {backend}." if figures["backend"] else
-                      "It has {groups} process groups.")  # fmt: skip
+        of = "It has {groups:process group|process groups}, of {backend}."
+        alone = "It has {groups:process group|process groups}."
+        reason.append(of if figures["backend"] else alone)
     reason.append("{kernels} kernels and copies ran on devices." if figures["kernels"] else
                   "No kernel ran: these are times of the host.")  # fmt: skip
     if calls:

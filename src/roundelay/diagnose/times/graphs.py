@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...formats.chakra import Graph, Node, NodeKind
+from ...i18n import counted
 from ...units import format_size
 from ..finding import Evidence, Figures, Finding, tell
 from ..seen import names
@@ -29,7 +30,9 @@ def graph_time_findings(file: str, graph: Graph) -> list[Finding]:
 
 
 def _subject(graph: Graph) -> str:
-    return f"{graph.dialect} {graph.version}, {len(graph.nodes)} nodes".replace(" ,", ",")
+    return f"{graph.dialect} {graph.version}, {counted(len(graph.nodes), 'node', 'nodes')}".replace(
+        " ,", ","
+    )
 
 
 def _node(file: str, node: Node) -> Evidence:
@@ -47,7 +50,7 @@ def _what(file: str, graph: Graph) -> Finding:
         "kinds": names([f"{kind.name.lower()} {n}" for kind, n in sorted(kinds.items())]),
         "calls": names([f"{name} {n}" for name, n in calls.most_common()], LISTED),
     }  # fmt: skip
-    reason = ["An execution trace ({dialect}, version {version}) of {nodes} nodes: {kinds}."]
+    reason = ["An execution trace ({dialect}, version {version}) of {nodes:node|nodes}: {kinds}."]
     reason.append("It communicates: {calls}." if calls else "No node of it communicates.")
     if sizes:
         figures["total"] = format_size(sum(sizes))
@@ -92,7 +95,8 @@ def _missing(file: str, graph: Graph, nodes: Mapping[int, Node]) -> Finding | No
                         "examples": names([str(i) for i in absent], LISTED)}  # fmt: skip
     return tell(
         "incomplete", _subject(graph), figures,
-        ["Nodes wait for {count} others that are not in the file ({examples}): it is a part, or "
+        ["Nodes wait for {count:other|others} that are not in the file ({examples}): it is a part, "
+         "or "
          "cut off. A simulator would wait for them for ever."],
         "Give the whole file, or take these dependencies out.",
         tuple(_node(file, node) for node in [*absent.values()][:LISTED]), fault=True,
@@ -124,7 +128,7 @@ def _circle(file: str, graph: Graph, stuck: list[int]) -> Finding:
     figures: Figures = {"count": len(stuck), "examples": names([str(i) for i in stuck], LISTED)}
     return tell(
         "circular", _subject(graph), figures,
-        ["{count} nodes wait for one another in a circle, or behind one, and never run: "
+        ["{count:node|nodes} wait for one another in a circle, or behind one, and never run: "
          "{examples}."], "Take the dependency out that points backwards in the program.",
         tuple(_node(file, by[i]) for i in stuck[:LISTED]), fault=True, confidence=0.95,
         area="time",

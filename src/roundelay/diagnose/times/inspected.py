@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ...formats.inspector import Inspected, Inspection
+from ...i18n import counted
 from ...units import format_size
 from ..finding import Evidence, Figures, Finding, tell
+from ..possible import APART, SMALL, Bounds, Odd, odd_findings
 from ..seen import names
 from .matched import TOGETHER
 
@@ -28,16 +30,40 @@ Rows = Mapping[int, Mapping[tuple[str, int], tuple[str, Inspected]]]
 
 def inspected_findings(files: Sequence[tuple[str, Inspection]]) -> list[Finding]:
     """Of all files of a job."""
-    calls = [(file, call) for file, inspection in files for call in inspection.calls]
+    every = [(file, call) for file, inspection in files for call in inspection.calls]
+    odd = {i: why for i, (file, call) in enumerate(every) if (why := _odd(file, call))}
+    calls = [pair for i, pair in enumerate(every) if i not in odd]
+    told = odd_findings(names([file for file, _ in files], 3), list(odd.values()))
     if not calls:
-        return []
+        return told
     by_comm: dict[str, dict[int, dict[tuple[str, int], tuple[str, Inspected]]]] = {}
     for file, call in calls:
         if call.operation in TOGETHER and call.rank >= 0 and not call.timed.startswith("coll"):
             own = by_comm.setdefault(call.comm, {}).setdefault(call.rank, {})
             own[call.operation, call.number] = file, call
     late = [f for comm, rows in by_comm.items() for f in _late(comm, rows)]
-    return [*late, _reached(calls, sum(i.dropped for _, i in files))]
+    return [*told, *late, _reached(calls, sum(i.dropped for _, i in files))]
+
+
+def _odd(file: str, call: Inspected) -> Odd | None:
+    """Why a call's figures cannot be. Times are whole; pieces may count once, or n times."""
+    at = Evidence(file, call.line, _told(call))
+    if call.time_us <= 0:
+        return Odd("time", "time", call.time_us, 0.0, at)
+    if call.ranks > 1 and call.busbw > Bounds.busbw:
+        return Odd("high", "busbw", call.busbw, Bounds.busbw, at)
+    if min(call.busbw, call.algbw) < 0:
+        return Odd("negative", "busbw", min(call.busbw, call.algbw), 0.0, at)
+    slow, fast = (call.bytes / max(call.time_us + d, 0.1) / 1e3 for d in (1.0, -1.0))
+    most = (1 + APART) * fast * max(call.ranks, 1) + SMALL
+    if call.bytes and call.algbw and not (1 - APART) * slow - SMALL <= call.algbw <= most:
+        return Odd("apart", "algbw", call.algbw, call.bytes / call.time_us / 1e3, at)
+    return None
+
+
+def _told(call: Inspected) -> str:
+    return (f"rank {call.rank}: {call.operation} {call.bytes} B, {call.time_us:g} us, "
+            f"algbw {call.algbw:g} GB/s, busbw {call.busbw:g} GB/s")  # fmt: skip
 
 
 def _reached(calls: Sequence[tuple[str, Inspected]], dropped: int) -> Finding:
@@ -47,17 +73,18 @@ def _reached(calls: Sequence[tuple[str, Inspected]], dropped: int) -> Finding:
         if call.operation not in best or call.busbw > best[call.operation][1].busbw:
             best[call.operation] = file, call
     counts = Counter(call.operation for _, call in calls)
-    parts = [f"{name} {c.busbw:.4g} GB/s ({format_size(c.bytes)}, {counts[name]} calls)"
+    parts = [f"{name} {c.busbw:.4g} GB/s ({format_size(c.bytes)}, "
+             f"{counted(counts[name], 'call', 'calls')})"
              for name, (_, c) in best.items()]  # fmt: skip
     figures: Figures = {"calls": len(calls), "comms": len({c.comm for _, c in calls}),
                         "best": names(parts, LISTED), "dropped": dropped}  # fmt: skip
-    reason = ["NCCL Inspector has {calls} calls of {comms} communicators; the highest bus "
+    reason = ["NCCL Inspector has {calls:call|calls} of {comms:communicator|communicators}; the "
+              "highest bus "
               "bandwidths: {best}.", "A call's time has its waiting for late ranks in it, so low "
               "ones say little of the network."]  # fmt: skip
     if dropped:
         reason.append("{dropped} more were overwritten before they were written.")
-    cited = [Evidence(file, c.line, f"rank {c.rank}: {c.operation} {c.bytes} B, {c.time_us:g} us, "
-                      f"busbw {c.busbw:g} GB/s") for file, c in best.values()]  # fmt: skip
+    cited = [Evidence(file, c.line, _told(c)) for file, c in best.values()]
     return tell(
         "inspected", f"n = {max(c.ranks for _, c in calls)}", figures, reason,
         "Compare the highest with what the machine should do: roundelay cost, or nccl-tests and "
@@ -94,7 +121,7 @@ def _named(
     }  # fmt: skip
     return tell(
         "late_rank", f"rank {rank}, group {comm or '?'}", figures,
-        ["Rank {rank} comes last to {last} of {calls} calls of group {group}, by {late_ms} ms "
+        ["Rank {rank} comes last to {last} of {calls:call|calls} of group {group}, by {late_ms} ms "
          "(median; {most_ms} ms at most).",
          "All the others together wait {waited_ms} ms for it.",
          "That is told from how long calls take on each rank: who comes last waits for nobody."],

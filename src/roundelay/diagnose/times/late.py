@@ -74,7 +74,8 @@ def _late(
         "late_ms": late.median_seconds * 1e3, "most_ms": late.max_seconds * 1e3,
         "delayed": names(delayed, DELAYED), "waited_ms": late.waited_seconds * 1e3, **saved,
     }  # fmt: skip
-    reason = ["Rank {rank} comes last to {last} of {calls} calls of group {group}, by {late_ms} ms "
+    reason = ["Rank {rank} comes last to {last} of {calls:call|calls} of group {group}, by "
+              "{late_ms} ms "
               "(median; {most_ms} ms at most).",
               "It delays rank {delayed}: they wait {waited_ms} ms for it in all."]  # fmt: skip
     if saved:
@@ -144,7 +145,7 @@ def _of_clocks(clocks: Clocks, figures: Figures) -> list[str]:
     figures["clock_calls"] = clocks.calls
     figures["shift_ms"] = max(map(abs, clocks.shift.values()), default=0) / MS
     figures["error_us"] = max(clocks.error.values(), default=0) / 1e3
-    reason = ["Clocks of hosts were brought together by the ends of {clock_calls} calls (by "
+    reason = ["Clocks of hosts were brought together by the ends of {clock_calls:call|calls} (by "
               "{shift_ms} ms at most); ends still differ by {error_us} us."]  # fmt: skip
     if clocks.apart:
         figures["apart"] = names(clocks.apart, 4)
@@ -156,8 +157,10 @@ def _nobody(groups: Sequence[Matched], clocks: Clocks, by_rank: Mapping[int, Bre
     figures: Figures = {"calls": sum(len(m.calls) for m in groups), "groups": len(groups),
                         "ranks": len(by_rank)}  # fmt: skip
     few = all(m.together.sum() < FEWEST for m in groups)
-    reason = ("{calls} matched calls of {ranks} ranks are too few to tell who is late." if few else
-              "No rank stands out among {ranks}: in {calls} matched calls of {groups} groups none "
+    reason = ("{calls:matched call|matched calls} of {ranks:rank|ranks} are too few to tell who is "
+              "late." if few else
+              "No rank stands out among {ranks}: in {calls:matched call|matched calls} of "
+              "{groups:group|groups} none "
               "comes last more often than by chance, or nobody waits long for it.")  # fmt: skip
     return tell(
         "nobody_late", f"n = {len(by_rank)}", figures, [reason, *_of_clocks(clocks, figures)],

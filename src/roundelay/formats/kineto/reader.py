@@ -193,10 +193,10 @@ class _Columns:
         notes = [Note(line, message("an event that cannot be read, left out: {why}", why=why))
                  for line, why in stream.bad[:SHOWN]]  # fmt: skip
         if len(stream.bad) > SHOWN:
-            notes.append(Note(0, message("{n} more events that cannot be read, left out",
+            notes.append(Note(0, message("{n:more event|more events} that cannot be read, left out",
                                          n=len(stream.bad) - SHOWN)))  # fmt: skip
         if self.odd:
-            notes.append(Note(0, message("{n} events with impossible times or fields",
+            notes.append(Note(0, message("{n:event|events} with impossible times or fields",
                                          n=self.odd)))  # fmt: skip
         if stream.cut:
             notes.append(Note(0, message("the file ends before its events do: it was cut off, or "

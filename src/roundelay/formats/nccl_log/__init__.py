@@ -12,6 +12,7 @@ from io import BytesIO
 from ...errors import RoundelayError
 from ..plain import unpacked
 from .grammar import last_of
+from .joined import joined
 from .reader import Reader, lines_of
 from .record import Choice, Edge, Health, Last, Line, NcclLog, Reach, Thread, Warned, Way
 
@@ -26,6 +27,7 @@ __all__ = [
     "Thread",
     "Warned",
     "Way",
+    "joined",
     "last_of",
     "lines_of",
     "read_nccl_lines",
@@ -42,13 +44,13 @@ def read_nccl_log(data: bytes) -> NcclLog:
     return read_nccl_lines(lines_of(BytesIO(unpacked(data))))
 
 
-def read_nccl_lines(lines: Iterable[bytes]) -> NcclLog:
-    """What lines hold, of which none is kept longer than it takes to read it.
+def read_nccl_lines(lines: Iterable[bytes], file: str = "") -> NcclLog:
+    """What lines of a file hold, of which none is kept longer than it takes to read it.
 
     Raises:
         RoundelayError: none is of NCCL.
     """
-    log = Reader().read(lines)
+    log = Reader(file).read(lines)
     if log.others == log.lines and not log.versions:
         raise RoundelayError(
             f"none of {log.lines:,} lines is of NCCL; expected lines with NCCL INFO or NCCL WARN, "

@@ -26,6 +26,7 @@ _TREES: Final = re.compile(rb"\[(\d{1,15})\] ([-\d/]+)->(-?\d{1,15})->([-\d/]+)"
 _COMM: Final = re.compile(
     rb"comm \S+ rank (\d{1,15}) n[Rr]anks (\d{1,15})(?: nNodes (\d{1,15}) localRanks (\d{1,15}))?"
 )
+_JOB: Final = re.compile(rb" commId (0x\w{1,32})")
 _EDGE: Final = re.compile(rb"( *)\+ ([A-Z0-9]+)\[(\d{1,15}(?:\.\d{1,15})?)\] - (\S+)(?: \((.*)\))?")
 _ROOT: Final = re.compile(rb"(CPU/\S+) \((.*)\)")
 _REACH: Final = re.compile(rb"(\w+/\S+) \((\d{1,15})/(\d{1,15}(?:\.\d{1,15})?)/(\w+)\)")
@@ -48,10 +49,11 @@ class At(NamedTuple):
 
     number: int
     raw: bytes
+    file: str
 
     def line(self) -> Line:
         """The line, as text."""
-        return Line(self.number, text_of(self.raw))
+        return Line(self.number, text_of(self.raw), self.file)
 
 
 def connected(log: NcclLog, thread: Thread, body: bytes, at: At) -> None:
@@ -130,6 +132,8 @@ def communicator(log: NcclLog, thread: Thread, body: bytes, at: At) -> None:
     thread.rank, thread.ranks = int(found[1]), int(found[2])
     if found[3]:
         thread.nodes, thread.local = int(found[3]), int(found[4])
+    if (job := _JOB.search(body)) and not thread.job:
+        thread.job = text_of(job[1])
     if b"Init START" in body:
         thread.started, thread.complete = at.line(), None
     elif b"Init COMPLETE" in body:

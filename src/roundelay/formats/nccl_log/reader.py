@@ -31,10 +31,10 @@ def lines_of(file: BinaryIO) -> Iterator[bytes]:
 
 
 class Reader:
-    """Takes lines one by one."""
+    """Takes lines one by one, of the file that they are of."""
 
-    def __init__(self) -> None:
-        self.log = NcclLog()
+    def __init__(self, file: str = "") -> None:
+        self.log, self._file = NcclLog(), file
         self._heads: dict[bytes, Thread] = {}
         self._trees: dict[str, Thread | None] = {}
 
@@ -75,7 +75,7 @@ class Reader:
         """A line of somebody else: a bare row of nccl-tests is kept."""
         self.log.others += 1
         if len(self.log.measured) < KEPT and (row := _ROW.match(raw)):
-            line = Line(number, text_of(raw))
+            line = Line(number, text_of(raw), self._file)
             self.log.measured.append((float(row[1]), float(row[2]), line))
 
     def _take(self, number: int, raw: bytes, at: int, end: int) -> None:
@@ -100,23 +100,23 @@ class Reader:
         word = body[:space] if space > 0 else body
         say = SAYS.get(word)
         if say is not None:
-            say(self.log, thread, body, At(number, raw))
+            say(self.log, thread, body, At(number, raw, self._file))
         elif word[-1:] == b":" and b" -> Algo " in body:
-            choice(self.log, thread, body, At(number, raw))
+            choice(self.log, thread, body, At(number, raw, self._file))
         elif word[-1:] == b":" and b" opCount " in body:
-            call(self.log, thread, body, At(number, raw))
+            call(self.log, thread, body, At(number, raw, self._file))
         elif space == 0 or body.startswith((_TREE, b"CPU/", b"GPU/")):
             self._tree(number, raw, body, thread)
         elif b"Bytes -> " in body:
-            choice(self.log, thread, body, At(number, raw))
+            choice(self.log, thread, body, At(number, raw, self._file))
         elif b"set by environment" in body:
-            variable(self.log, thread, body, At(number, raw))
+            variable(self.log, thread, body, At(number, raw, self._file))
         elif b"CCL version" in body:
             self._version(number, raw, 0)
 
     def _tree(self, number: int, raw: bytes, body: bytes, thread: Thread) -> None:
         """The tree of the system, of the first thread of a host that prints it; paths."""
-        at = At(number, raw)
+        at = At(number, raw, self._file)
         if body.startswith(_TREE):
             owner = self._trees.setdefault(thread.host, thread)
             if owner is thread and self.log.systems.get(thread.host):
@@ -131,7 +131,7 @@ class Reader:
         found = _VERSION.search(raw, max(at - 1, 0))
         if found and len(self.log.versions) < KEPT:
             name = f"{found[1].decode()} {text_of(found[2])}"
-            self.log.versions.setdefault(name, Line(number, text_of(raw)))
+            self.log.versions.setdefault(name, Line(number, text_of(raw), self._file))
 
     def _thread(self, head: bytes) -> Thread:
         """The thread that a line's head names; a head with a time differs in every line."""
@@ -152,7 +152,7 @@ class Reader:
         source = _SOURCE.search(head)
         place, text = text_of(source[1]) if source else "", text_of(body)
         key = (place, _VARYING.sub("#", text))
-        line = Line(number, text_of(head + b"NCCL WARN " + body))
+        line = Line(number, text_of(head + b"NCCL WARN " + body), self._file)
         count, first = self.log.warned.get(key, (0, Warned(place, text, thread.host, line)))
         if count or len(self.log.warned) < KEPT:
             self.log.warned[key] = count + 1, first

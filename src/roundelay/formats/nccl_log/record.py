@@ -11,10 +11,11 @@ from ..note import Note
 
 
 class Line(NamedTuple):
-    """A line of the file, from 1, without what a launcher has put before it."""
+    """A line of a file, from 1, without what a launcher has put before it."""
 
     number: int
     text: str
+    file: str = ""
 
 
 @dataclass
@@ -57,6 +58,7 @@ class Thread:
         host, pid, device: from the lines' heads.
         rank, ranks, nodes, local: as the communicator's line says.
         started, complete: lines that say so.
+        job: id of the communicator, as all its ranks print it; "" where that is not told.
         rings: by channel, the rank before and the one behind.
         trees: by channel, the rank above and those below.
         first_tree: the line that tells of the first tree.
@@ -73,6 +75,7 @@ class Thread:
     local: int | None = None
     started: Line | None = None
     complete: Line | None = None
+    job: str = ""
     rings: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     trees: dict[int, tuple[int, int, tuple[int, ...]]] = field(default_factory=dict)
     first_tree: Line | None = None

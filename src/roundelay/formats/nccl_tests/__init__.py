@@ -6,8 +6,13 @@ tags of a launcher, lines of NCCL's log in between, or without a header.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from io import BytesIO
+
+from ..nccl_log import lines_of
 from ..note import Note
-from .failures import no_table
+from .as_json import read_nccl_tests_json
+from .failures import NoTable, no_table
 from .inference import bus_factor
 from .lines import lines
 from .measured import Device, Measured, Row, Table, Timing
@@ -16,12 +21,15 @@ from .reader import Reader
 __all__ = [
     "Device",
     "Measured",
+    "NoTable",
     "Note",
     "Row",
     "Table",
     "Timing",
     "bus_factor",
     "read_nccl_tests",
+    "read_nccl_tests_json",
+    "read_nccl_tests_lines",
 ]
 
 
@@ -29,12 +37,23 @@ def read_nccl_tests(data: bytes | str) -> Measured:
     """All tables in a text.
 
     Raises:
-        RoundelayError: there is none; the message says what was found instead.
+        NoTable: there is none; the message says what was found instead.
     """
-    text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
-    cleaned = list(lines(text))
+    whole = data.encode() if isinstance(data, str) else data
+    return read_nccl_tests_lines(lambda: lines_of(BytesIO(whole)))
+
+
+def read_nccl_tests_lines(raws: Callable[[], Iterable[bytes]]) -> Measured:
+    """All tables in lines, of which few are held.
+
+    Args:
+        raws: gives the lines; called again where there is no table.
+
+    Raises:
+        NoTable: there is none; the message says what was found instead.
+    """
     reader = Reader()
-    reader.read(cleaned)
+    reader.read(lines(raws()))
     if not reader.tables:
-        raise no_table(cleaned)
+        raise no_table(lines(raws(), every=True))
     return Measured(tuple(reader.tables), tuple(reader.versions), tuple(reader.notes))

@@ -33,26 +33,47 @@ _CAUSES: Final = (
 """A part of what is printed, in small letters, and what it means."""
 
 
-def no_table(lines: Iterable[Line]) -> RoundelayError:
+class NoTable(RoundelayError):
+    """A text without a table of results.
+
+    Attributes:
+        line: that tells why, as far as one does; its number is 0 where the text is empty.
+    """
+
+    def __init__(self, why: str, line: Line) -> None:
+        super().__init__(why)
+        self.line = line
+
+
+def no_table(lines: Iterable[Line]) -> NoTable:
     """The error that says what was found in place of a table."""
-    found = list(lines)
     expected = (
         "expected the table that nccl-tests prints, whose columns are size, time, algbw, busbw"
     )
-    if not found:
-        return RoundelayError(f"the text is empty; {expected}")
-    troubled = [line for line in found if _TROUBLE.search(line.text)]
+    first: Line | None = None
+    troubled: Line | None = None
+    causes: dict[str, Line] = {}
+    for line in lines:
+        first = first or line
+        if _TROUBLE.search(line.text):
+            troubled = troubled or line
+        small = line.text.lower()
+        for part, _ in _CAUSES:
+            if part in small:
+                causes.setdefault(part, line)
+    if first is None:
+        return NoTable(f"the text is empty; {expected}", Line(0, ""))
     for part, meaning in _CAUSES:
-        for line in found:
-            if part in line.text.lower():
-                return _told(line, expected, f"Likely cause: {meaning}")
+        if part in causes:
+            return _told(causes[part], expected, f"Likely cause: {meaning}")
     if troubled:
-        return _told(troubled[0], expected, "Mend that and run the test again")
-    return _told(found[0], expected, "Paste the whole output, from its first line to its last")
+        return _told(troubled, expected, "Mend that and run the test again")
+    return _told(first, expected, "Paste the whole output, from its first line to its last")
 
 
-def _told(line: Line, expected: str, hint: str) -> RoundelayError:
-    return RoundelayError(
+def _told(line: Line, expected: str, hint: str) -> NoTable:
+    return NoTable(
         f"no table of results; found, line {line.number}: {line.text.strip()[:200]!r}; {expected}. "
-        f"{hint}"
+        f"{hint}",
+        line,
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
+
+from .rows import ITEM_BYTES
 
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _LOG: Final = re.compile(r"(?:\S*:\d+:\d+ )?(?:\[-?\d+\] )?NCCL (?:INFO|WARN|TRACE|ABORT)\b.*")
@@ -15,6 +17,15 @@ _LABEL: Final = re.compile(r"^\s*\d+: ")
 _QUOTE: Final = re.compile(r"^[>\s]+")
 """Of a text quoted in Markdown."""
 
+_LOGGED: Final = re.compile(rb"\S+:\d+:\d+ (?:\[-?\d+\] )?NCCL (?:INFO|WARN|TRACE|ABORT)\b")
+_TELLS: Final = re.compile(
+    rb"#|_perf\b|bw|\((?:us|ms|s)\)|version|\b(?:%b)\b|"
+    rb"^(?:\W|\d|_|std(?:out|err)|[eE](?=[-+]\d)|(?:nan|inf|n/?a|[KMGT]i?B?|B)\b)*+$"
+    % b"|".join(name.encode() for name in ITEM_BYTES),
+    re.I,
+)
+"""What a line has that a table may need: a comment, names of columns, a type, or figures alone."""
+
 
 class Line(NamedTuple):
     """A line and its number, from 1."""
@@ -23,14 +34,21 @@ class Line(NamedTuple):
     text: str
 
 
-def lines(text: str) -> Iterator[Line]:
-    """The lines, cleaned; those of NCCL's log are left out.
+def lines(raws: Iterable[bytes], *, every: bool = False) -> Iterator[Line]:
+    """The lines that a table may need, cleaned; those of NCCL's log are left out.
 
     What NCCL has written behind the beginning of a row is cut off, and the row's rest follows on
     another line.
+
+    Args:
+        raws: as they stand in the file.
+        every: take those as well that no table needs.
     """
-    for number, raw in enumerate(text.split("\n"), 1):
-        plain = _ESCAPES.sub("", raw).replace("\r", " ").replace("|", " ")
+    for number, raw in enumerate(raws, 1):
+        if _LOGGED.match(raw) or not (every or _TELLS.search(raw)):
+            continue
+        text = raw.decode("utf-8", "replace").removesuffix("\n")
+        plain = _ESCAPES.sub("", text).replace("\r", " ").replace("|", " ")
         plain = _TAGS.sub(" ", _LOG.sub("", _LABEL.sub("", plain)))
         if plain.strip():
             yield Line(number, _QUOTE.sub("", plain).rstrip())

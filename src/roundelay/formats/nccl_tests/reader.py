@@ -18,6 +18,7 @@ from .rows import (
     Draft,
     Shape,
     begin,
+    endless,
     is_figures,
     row,
     shape_of,
@@ -169,6 +170,9 @@ class Reader:
     def _rows(self, drafts: list[Draft], columns: Columns) -> list[Row]:
         shaped: list[tuple[Draft, Shape]] = []
         for draft in drafts:
+            if odd := endless(draft):
+                text = "this cannot be: {found}; expected numbers, so it is left out"
+                self._note(draft.line, message(text, found=", ".join(odd[:4])))
             shape = shape_of(draft, columns)
             if shape is None:
                 self._note(draft.line, message("this row is cut short and left out"))
@@ -193,7 +197,7 @@ class Reader:
         if table.collective is None:
             self._note(table.line, message("the figures are those of no collective that is known"))
         if table.ranks_from == "factor":
-            text = "{n} ranks, by the ratio of busbw to algbw"
+            text = "{n:rank|ranks}, by the ratio of busbw to algbw"
             self._note(table.line, message(text, n=table.ranks))
         for r in table.rows:
             for _, timing in r.timings():

@@ -117,6 +117,11 @@ def _size(text: str) -> int | None:
         return None
 
 
+def endless(draft: Draft) -> list[str]:
+    """Figures of a row that are no finite number."""
+    return [cell for cell in draft.cells if cell.lower().lstrip("-+") in ("nan", "inf")]
+
+
 def wanted(columns: Columns) -> int:
     """Figures behind the type of a whole row under a header."""
     return Shape(columns.root, bool(columns.check), len(columns.in_place)).cells

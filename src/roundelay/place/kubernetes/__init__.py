@@ -10,9 +10,10 @@ from ...errors import RoundelayError
 from ..submission import Submission
 from . import core, jobset, kai, lws, volcano
 from .admitted import admitted
+from .crds import Definitions, checked, read_definitions
 from .nodes import kubernetes_site
 
-__all__ = ["admitted", "files", "kubernetes_site"]
+__all__ = ["Definitions", "admitted", "files", "kubernetes_site", "read_definitions"]
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _KINDS: Final = MappingProxyType(
@@ -21,15 +22,17 @@ _KINDS: Final = MappingProxyType(
 )  # fmt: skip
 
 
-def files(job: Submission, kind: str) -> dict[str, str]:
+def files(job: Submission, kind: str, known: Definitions | None = None) -> dict[str, str]:
     """Manifests by name of the file.
 
     Args:
         job: placed on hosts with labels.
         kind: "jobset", "kai", "volcano", "core" or "lws".
+        known: the custom kinds of a cluster, which must keep the manifests whole.
 
     Raises:
-        RoundelayError: hosts without labels, or ranks that pods can't have.
+        RoundelayError: hosts without labels, ranks that pods can't have, or fields that the
+            cluster would drop.
     """
     if job.site.source != "kubernetes":
         raise RoundelayError("manifests need the labels of nodes; expected --topology with the "
@@ -37,4 +40,4 @@ def files(job: Submission, kind: str) -> dict[str, str]:
     if job.queue and not _NAME.fullmatch(job.queue):
         raise RoundelayError(f"queue {job.queue}; expected small letters, digits and -, such as "
                              "team-a: Kubernetes takes no others in names")  # fmt: skip
-    return _KINDS[kind](job)
+    return checked(_KINDS[kind](job), known)

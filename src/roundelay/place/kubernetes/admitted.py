@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ...errors import RoundelayError
+from .objects import at
 
 PODS: Final = 1 << 20
 """Pods of a workload, at most."""
@@ -31,14 +32,14 @@ def admitted(data: bytes) -> list[tuple[tuple[str, ...], int]]:
     if not isinstance(tree, dict) or tree.get("kind") != "Workload":
         raise RoundelayError("no Workload; expected the output of `kubectl get workload NAME "
                              "-o json`")  # fmt: skip
-    sets = _at(tree, "status", "admission", "podSetAssignments")
+    sets = at(tree, "status", "admission", "podSetAssignments")
     if not isinstance(sets, list) or not sets:
         raise RoundelayError("the Workload is not admitted yet; expected status.admission")
     found: list[tuple[tuple[str, ...], int]] = []
     for one in sets:
-        assignment = _at(one, "topologyAssignment")
+        assignment = at(one, "topologyAssignment")
         if not isinstance(assignment, dict):
-            raise RoundelayError(f"pods {_at(one, 'name')}: no topologyAssignment; expected a "
+            raise RoundelayError(f"pods {at(one, 'name')}: no topologyAssignment; expected a "
                                  "ResourceFlavor with topologyName")  # fmt: skip
         levels = assignment.get("levels")
         width = len(levels) if isinstance(levels, list) else 0
@@ -49,45 +50,39 @@ def admitted(data: bytes) -> list[tuple[tuple[str, ...], int]]:
                 if len(found) > PODS:
                     raise RoundelayError(f"more than {PODS:,} domains")
             except RoundelayError as error:
-                raise RoundelayError(f"slice {number} of {_at(one, 'name')}: {error}") from None
+                raise RoundelayError(f"slice {number} of {at(one, 'name')}: {error}") from None
     return found
 
 
-def _at(tree: Any, *keys: str) -> Any:
-    for key in keys:
-        tree = tree.get(key) if isinstance(tree, Mapping) else None
-    return tree
-
-
 def _slice(part: Any, width: int) -> Iterator[tuple[tuple[str, ...], int]]:
-    count = _at(part, "domainCount")
+    count = at(part, "domainCount")
     if not isinstance(count, int) or not 0 < count <= PODS:
         raise RoundelayError(f"domainCount {count}; expected 1 to {PODS:,}")
-    levels = _at(part, "valuesPerLevel")
+    levels = at(part, "valuesPerLevel")
     if not isinstance(levels, list) or not levels or len(levels) != width:
         raise RoundelayError(
             f"values of {len(levels or ())} levels; expected {width or 'one at least'}"
         )
     values = [_values(level, count) for level in levels]
-    pods = _each(_at(part, "podCounts"), count)
+    pods = _each(at(part, "podCounts"), count)
     yield from zip(zip(*values, strict=True), pods, strict=True)
 
 
 def _values(level: Any, count: int) -> Sequence[str]:
     """All alike, or a root each, between a prefix and a suffix that they share."""
-    same, each = _at(level, "universal"), _at(level, "individual")
+    same, each = at(level, "universal"), at(level, "individual")
     if isinstance(same, str) and each is None:
         return [same] * count
-    roots = _at(each, "roots")
+    roots = at(each, "roots")
     if same is not None or not isinstance(roots, list) or len(roots) != count:
         raise RoundelayError(f"{str(level)[:60]}; expected universal, or individual with {count} "
                              "roots")  # fmt: skip
-    before, behind = _at(each, "prefix") or "", _at(each, "suffix") or ""
+    before, behind = at(each, "prefix") or "", at(each, "suffix") or ""
     return [f"{before}{root}{behind}" for root in roots]
 
 
 def _each(counts: Any, count: int) -> Sequence[int]:
-    same, each = _at(counts, "universal"), _at(counts, "individual")
+    same, each = at(counts, "universal"), at(counts, "individual")
     found = [same] * count if each is None else each
     sound = isinstance(found, list) and len(found) == count and (same is None) != (each is None)
     if not sound or not all(isinstance(n, int) and 0 < n <= PODS for n in found):

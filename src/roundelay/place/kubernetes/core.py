@@ -12,7 +12,7 @@ from ...errors import RoundelayError
 from ..site import at_least
 from ..submission import Submission
 from .pods import Shape, container, head, service, shape
-from .yaml import Why, documents, plain
+from .yaml import Manifest, Why, plain
 
 GROUP = "scheduling.k8s.io"
 LABEL = "roundelay.job"
@@ -20,7 +20,7 @@ LEAST = "1.37"
 """The version from which on PodGroup is of v1beta1."""
 
 
-def files(job: Submission) -> dict[str, str]:
+def files(job: Submission) -> dict[str, Manifest]:
     """The groups, and the Jobs whose pods are in them.
 
     Raises:
@@ -51,7 +51,7 @@ def files(job: Submission) -> dict[str, str]:
                    _job(job, found, job.name, found.pods, 0)]  # fmt: skip
     note = (f"For Kubernetes 1.37, whose API server and scheduler have these features off: turn on "
             f"{gates} (--feature-gates), and {versions} (--runtime-config).")  # fmt: skip
-    return {f"{job.name}.core.yaml": documents(head(job, note), values)}
+    return {f"{job.name}.core.yaml": Manifest(head(job, note), values)}
 
 
 def _composite(job: Submission, found: Shape) -> list[dict[str, Any]]:

@@ -14,7 +14,8 @@ from math import ceil
 from typing import Any, Final
 
 from ...errors import RoundelayError
-from .yaml import Why, documents, plain
+from .crds import Definitions, checked
+from .yaml import Manifest, Why, plain
 
 PORT: Final = 8000
 WINDOW: Final = 3600
@@ -84,17 +85,22 @@ class Instances:
         return self.places * (self.target or 1.0)
 
 
-def files(found: Instances) -> dict[str, str]:
+def files(found: Instances, known: Definitions | None = None) -> dict[str, str]:
     """Manifests by name of the file.
 
+    Args:
+        found: the service.
+        known: the custom kinds of a cluster, which must keep them whole.
+
     Raises:
-        RoundelayError: a program that is none.
+        RoundelayError: a program that is none, or fields that the cluster would drop.
     """
     values = [_set(found), _door(found)]
     if found.policy != "fixed":
         values.append(_watched(found))
         values.append(_by_use(found) if found.policy == "utilisation" else _by_requests(found))
-    return {f"{found.name}.yaml": documents([*found.notes, *_needs(found)], values)}
+    manifest = Manifest([*found.notes, *_needs(found)], values)
+    return checked({f"{found.name}.yaml": manifest}, known)
 
 
 def _needs(found: Instances) -> list[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from ..submission import Submission
 from .kueue import QUEUE, asked, cluster_file
 from .pods import container, head, shape
-from .yaml import Why, documents
+from .yaml import Manifest, Why
 
 VERSION = "jobset.x-k8s.io/v1alpha2"
 
 
-def files(job: Submission) -> dict[str, str]:
+def files(job: Submission) -> dict[str, Manifest]:
     """The JobSet, and what Kueue needs once a cluster."""
     found = shape(job)
     first = f"{job.name}-workers-0-0.{job.name}"
@@ -45,5 +45,5 @@ def files(job: Submission) -> dict[str, str]:
             "replicatedJobs": [workers],
         },
     }  # fmt: skip
-    text = documents(head(job, "For JobSet 0.12 and Kueue 0.19."), [value])
-    return {f"{job.name}.jobset.yaml": text, **cluster_file(job)}
+    own = Manifest(head(job, "For JobSet 0.12 and Kueue 0.19."), [value])
+    return {f"{job.name}.jobset.yaml": own, **cluster_file(job)}

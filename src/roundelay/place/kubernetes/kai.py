@@ -11,13 +11,13 @@ from typing import Any
 from ..submission import Submission
 from .nodes import levels_of
 from .pods import Shape, container, head, service, shape
-from .yaml import Why, documents, plain
+from .yaml import Manifest, Why, plain
 
 TOPOLOGY = "roundelay"
 LABEL = "roundelay.job"
 
 
-def files(job: Submission) -> dict[str, str]:
+def files(job: Submission) -> dict[str, Manifest]:
     """The PodGroup with its pods, and the Topology of the cluster."""
     found = shape(job)
     queue = job.queue or "default-queue"
@@ -45,10 +45,10 @@ def files(job: Submission) -> dict[str, str]:
                 "metadata": {"name": TOPOLOGY},
                 "spec": {"levels": levels_of(job.site)}}  # fmt: skip
     return {
-        f"{job.name}.kai.yaml": documents(
+        f"{job.name}.kai.yaml": Manifest(
             head(job, "For KAI Scheduler 0.10 and later. The queue must be there."),
             [service(job.name, {LABEL: job.name}), group, *pods]),
-        "kai-topology.yaml": documents(
+        "kai-topology.yaml": Manifest(
             ["Once a cluster. Levels from the top down, as the labels of the nodes have it."],
             [topology]),
     }  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any, Final
 from ..submission import Submission
 from .nodes import levels_of, resource
 from .pods import Shape
-from .yaml import Why, documents
+from .yaml import Manifest, Why
 
 API: Final = "kueue.x-k8s.io/v1beta2"
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
@@ -37,7 +37,7 @@ def asked(found: Shape) -> dict[str, Any]:
     return said
 
 
-def cluster_file(job: Submission) -> dict[str, str]:
+def cluster_file(job: Submission) -> dict[str, Manifest]:
     """The objects that a cluster has once."""
     cluster = job.site.cluster
     kind = resource(cluster)
@@ -45,7 +45,7 @@ def cluster_file(job: Submission) -> dict[str, str]:
     labels = {"nvidia.com/gpu.present": "true"} if nvidia else {"kubernetes.io/os": "linux"}
     total = int(job.site.room.free.sum())
     queue = job.queue or "default"
-    return {"kueue.yaml": documents(
+    return {"kueue.yaml": Manifest(
         ["Once a cluster, by who runs it. Leave out what is there already: kubectl get "
          "topologies,resourceflavors,clusterqueues,localqueues -A. Written for Kueue 0.19 "
          "(v1beta2, from 0.15 on)."],

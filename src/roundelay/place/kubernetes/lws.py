@@ -12,12 +12,12 @@ from typing import Any
 from ..submission import Submission
 from .kueue import QUEUE, asked, cluster_file
 from .pods import container, head, shape
-from .yaml import Why, documents
+from .yaml import Manifest, Why
 
 PREFIX = "leaderworkerset.sigs.k8s.io"
 
 
-def files(job: Submission) -> dict[str, str]:
+def files(job: Submission) -> dict[str, Manifest]:
     """The LeaderWorkerSet; with a queue also what Kueue needs once a cluster."""
     found = shape(job)
     metadata: dict[str, Any] = {"name": job.name}
@@ -58,5 +58,5 @@ def files(job: Submission) -> dict[str, str]:
             "leaderWorkerTemplate": template,
         },
     }
-    text = documents(head(job, "For LeaderWorkerSet 0.10."), [value])
-    return {f"{job.name}.lws.yaml": text, **(cluster_file(job) if job.queue else {})}
+    own = Manifest(head(job, "For LeaderWorkerSet 0.10."), [value])
+    return {f"{job.name}.lws.yaml": own, **(cluster_file(job) if job.queue else {})}

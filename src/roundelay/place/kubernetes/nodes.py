@@ -17,6 +17,7 @@ from ...errors import RoundelayError
 from ...i18n import Message, message
 from ...topology import Cluster
 from ..site import Host, Site, oldest, settle
+from .objects import at, listed
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 TIER: Final = re.compile(r"fabric\.topograph\.run/tier-(\d{1,2})")
@@ -77,7 +78,7 @@ def kubernetes_site(data: bytes, machine: Cluster) -> Site:
         raise RoundelayError(f"no node has the labels {', '.join(labels)}; there are "
                              f"{', '.join(found) or 'none'}")  # fmt: skip
     _nested(hosts, labels)
-    version = oldest(str(_at(node, "status", "nodeInfo", "kubeletVersion") or "") for node in nodes)
+    version = oldest(str(at(node, "status", "nodeInfo", "kubeletVersion") or "") for node in nodes)
     return settle(hosts, machine, "kubernetes", labels, version.lstrip("v"), notes)
 
 
@@ -91,30 +92,18 @@ def _items(data: bytes) -> list[Mapping[str, Any]]:
         raise RoundelayError("no list of objects; expected the output of `kubectl get nodes "
                              "-o json`")  # fmt: skip
     for item in items:
-        if not isinstance(_at(item, "metadata", "name"), str):
+        if not isinstance(at(item, "metadata", "name"), str):
             raise RoundelayError(f"{str(item)[:60]}: no object of Kubernetes; expected metadata "
                                  "with a name")  # fmt: skip
     return items
 
 
-def _at(tree: Any, *keys: str) -> Any:
-    """What stands under these keys; None where nothing does."""
-    for key in keys:
-        tree = tree.get(key) if isinstance(tree, Mapping) else None
-    return tree
-
-
-def _listed(tree: Any, *keys: str) -> list[Any]:
-    found = _at(tree, *keys)
-    return found if isinstance(found, list) else []
-
-
 def _name(item: Mapping[str, Any]) -> str:
-    return str(_at(item, "metadata", "name"))
+    return str(at(item, "metadata", "name"))
 
 
 def _labels(item: Mapping[str, Any]) -> Mapping[str, str]:
-    found = _at(item, "metadata", "labels")
+    found = at(item, "metadata", "labels")
     return {str(k): str(v) for k, v in found.items()} if isinstance(found, Mapping) else {}
 
 
@@ -124,11 +113,11 @@ def _number(value: Any) -> int:
 
 
 def _cards(node: Mapping[str, Any], kind: str) -> int:
-    return _number(_at(node, "status", "allocatable", kind))
+    return _number(at(node, "status", "allocatable", kind))
 
 
 def _mig(node: Mapping[str, Any]) -> bool:
-    found = _at(node, "status", "allocatable")
+    found = at(node, "status", "allocatable")
     own = found if isinstance(found, Mapping) else {}
     return any(key.startswith("nvidia.com/mig-") and _number(own[key]) for key in own)
 
@@ -151,7 +140,7 @@ def _levels(
         names = ", ".join(_name(item) for item in told)
         raise RoundelayError(f"{len(told)} Topologies: {names}; expected one: leave the others out")
     if told:
-        keys = [str(_at(level, "nodeLabel")) for level in _listed(told[0], "spec", "levels")]
+        keys = [str(at(level, "nodeLabel")) for level in listed(told[0], "spec", "levels")]
         _in_order(keys)
         return tuple(key for key in keys if key != HOSTNAME)
     tiers = sorted((int(m[1]), key) for key in known if (m := TIER.fullmatch(key)))
@@ -204,11 +193,11 @@ def _used(items: Sequence[Mapping[str, Any]], kind: str) -> dict[str, int]:
     """Cards that pods ask for, by node."""
     found: Counter[str] = Counter()
     for item in items:
-        ended = _at(item, "status", "phase") in ("Succeeded", "Failed")
+        ended = at(item, "status", "phase") in ("Succeeded", "Failed")
         if item.get("kind") == "Pod" and not ended and kind != "cpu":
-            for one in _listed(item, "spec", "containers"):
-                count = _number(_at(one, "resources", "limits", kind))
-                found[str(_at(item, "spec", "nodeName"))] += count
+            for one in listed(item, "spec", "containers"):
+                count = _number(at(one, "resources", "limits", kind))
+                found[str(at(item, "spec", "nodeName"))] += count
     return found
 
 
@@ -221,9 +210,9 @@ def _host(
         notes.append(message("{name} lacks the label {labels}: left out, as schedulers do",
                              name=name, labels=", ".join(missing)))  # fmt: skip
         return
-    ready = [_at(one, "status") for one in _listed(node, "status", "conditions")
-             if _at(one, "type") == "Ready"]  # fmt: skip
-    free = not _at(node, "spec", "unschedulable") and ready in ([], ["True"])
+    ready = [at(one, "status") for one in listed(node, "status", "conditions")
+             if at(one, "type") == "Ready"]  # fmt: skip
+    free = not at(node, "spec", "unschedulable") and ready in ([], ["True"])
     if not free:
         notes.append(message("{name} is cordoned or not ready: left out", name=name))
     for key in labels:

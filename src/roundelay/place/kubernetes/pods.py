@@ -70,12 +70,11 @@ def _part(job: Submission, above: int) -> tuple[str, int, int] | None:
 def head(job: Submission, *more: str) -> list[str]:
     """What stands above a manifest: what was found, against what others choose."""
     found = job.placed
-    others = {name: t for name, t in found.against.items() if t is not None}
     return [
         f"{job.name}: {len(job.hosts)} ranks on {len(job.used)} hosts. Its exchange takes "
         f"{format_time(found.price.seconds)} a step on {', '.join(job.used[:8])}"
         f"{' and so on' if len(job.used) > 8 else ''}"
-        f" ({', '.join(f'{name}: {format_time(t)}' for name, t in others.items())}).",
+        f" ({job.others}).",
         *(f"- {why}" for why in job.because),
         *more,
     ]

@@ -7,10 +7,10 @@ from typing import Any
 
 from ..submission import Submission
 from .pods import container, head, shape
-from .yaml import Why, documents
+from .yaml import Manifest, Why
 
 
-def files(job: Submission) -> dict[str, str]:
+def files(job: Submission) -> dict[str, Manifest]:
     """The Job, and the HyperNodes."""
     found = shape(job)
     levels = len(job.site.levels)
@@ -52,9 +52,9 @@ def files(job: Submission) -> dict[str, str]:
     }  # fmt: skip
     value = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
              "metadata": {"name": job.name}, "spec": spec}  # fmt: skip
-    texts = {f"{job.name}.volcano.yaml": documents(head(job, "For Volcano 1.15."), [value])}
+    texts = {f"{job.name}.volcano.yaml": Manifest(head(job, "For Volcano 1.15."), [value])}
     if levels:
-        texts["hypernodes.yaml"] = documents(
+        texts["hypernodes.yaml"] = Manifest(
             ["Once a cluster. Tier 1 is next to the nodes. Leave it out where Volcano finds its "
              "HyperNodes by itself."], list(_hypernodes(job).values()))  # fmt: skip
     return texts

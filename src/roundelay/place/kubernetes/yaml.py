@@ -23,6 +23,13 @@ class Why(NamedTuple):
     reason: str
 
 
+class Manifest(NamedTuple):
+    """Several documents, and what stands above them."""
+
+    head: Sequence[str]
+    values: Sequence[Mapping[str, Any]]
+
+
 def plain(value: Any) -> Any:
     """The value without reasons."""
     if isinstance(value, Why):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .arrivals import MEDIAN, Arrival, by_chance, larger, loaded, read_trace, urgent
+from .arrivals import MEDIAN, Arrival, by_chance, fitting, larger, loaded, read_trace, urgent
 from .clock import ClusterClock, Outcome, Settings
 from .kinds import CUTS, POLICIES, Kind, cut_job
 from .log import Log, make_log, read_log
@@ -33,6 +33,7 @@ __all__ = [
     "compare",
     "cut_job",
     "failures",
+    "fitting",
     "larger",
     "loaded",
     "make_log",

@@ -17,6 +17,8 @@ from typing import Final
 import numpy as np
 
 from ...errors import RoundelayError
+from ...topology import Cluster
+from .kinds import room_for
 
 JOBS_LIMIT: Final = 1_000_000
 SIZES: Final = ((8, 0.5), (16, 0.15), (32, 0.12), (64, 0.1), (128, 0.06), (256, 0.04), (512, 0.02),
@@ -151,6 +153,13 @@ def loaded(jobs: Sequence[Arrival], cards: int, load: float) -> list[Arrival]:
 def larger(jobs: Sequence[Arrival], times: int) -> list[Arrival]:
     """The same jobs with so many times the cards; the cards of older traces did less each."""
     return [replace(job, cards=job.cards * times) for job in jobs]
+
+
+def fitting(jobs: Sequence[Arrival], cluster: Cluster) -> list[Arrival]:
+    """The same jobs; those that fill no nodes, and so have no room, are cut to whole nodes."""
+    each = cluster.cards
+    return [job if job.cards <= room_for(job.cards, cluster)
+            else replace(job, cards=job.cards // each * each) for job in jobs]  # fmt: skip
 
 
 def urgent(jobs: Sequence[Arrival], part: float, seed: int) -> list[Arrival]:

@@ -66,6 +66,12 @@ def _divisor(n: int, most: int) -> int:
     return max(k for k in range(1, min(n, most) + 1) if n % k == 0)
 
 
+def room_for(cards: int, cluster: Cluster) -> int:
+    """The most cards that a job has in an empty cluster, with as many in each node as this one."""
+    block = _divisor(cards, cluster.cards)
+    return cluster.nodes * (cluster.cards // block) * block
+
+
 @dataclass(frozen=True, eq=False)
 class Kind:
     """Jobs of one cut and size on one cluster."""
@@ -77,7 +83,7 @@ class Kind:
     @cached_property
     def block(self) -> int:
         """Cards of a node."""
-        return max(k for k in range(1, self.cluster.cards + 1) if self.job.ranks % k == 0)
+        return _divisor(self.job.ranks, self.cluster.cards)
 
     @cached_property
     def blocks(self) -> int:
@@ -111,12 +117,13 @@ class Kind:
         Raises:
             RoundelayError: the job is larger than the cluster.
         """
-        room = np.full(self.cluster.nodes, self.cluster.cards // self.block)
-        if room.sum() < self.blocks:
+        most = room_for(self.job.ranks, self.cluster)
+        if most < self.job.ranks:
             raise RoundelayError(f"a job of {self.job.ranks:,} cards, in parts of {self.block} a "
-                                 f"node, and {self.cluster.name} has room for "
-                                 f"{int(room.sum()) * self.block:,}; expected as many at most, and "
-                                 "a number of cards that fills nodes")  # fmt: skip
+                                 f"node, and {self.cluster.name} has room for {most:,}; expected "
+                                 "as many at most, and a number of cards that fills "
+                                 "nodes")  # fmt: skip
+        room = np.full(self.cluster.nodes, self.cluster.cards // self.block)
         return self.seconds(self.choose("ours", room, thorough=True))
 
     def seconds(self, nodes: Ints) -> float:

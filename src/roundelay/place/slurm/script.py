@@ -42,8 +42,7 @@ def _head(job: Submission) -> Iterator[str]:
     found, version = job.placed, job.site.version
     yield (f"# {job.name}: {len(job.hosts)} ranks on {len(job.used)} hosts. "
            f"Its exchange takes {format_time(found.price.seconds)} a step there")  # fmt: skip
-    others = {name: t for name, t in found.against.items() if t is not None}
-    yield "# (" + ", ".join(f"{name}: {format_time(t)}" for name, t in others.items()) + ")."
+    yield f"# ({job.others})."
     for why in job.because:
         yield f"# - {why}"
     yield (
@@ -55,24 +54,36 @@ def _head(job: Submission) -> Iterator[str]:
 
 
 def _asked(job: Submission) -> Iterator[str]:
-    most = max(Counter(job.hosts).values())
     yield f"#SBATCH --job-name={job.name}"
-    if job.queue:
-        yield f"#SBATCH --partition={job.queue}"
-    yield f"#SBATCH --nodes={len(job.used)}"
-    yield f"#SBATCH --ntasks-per-node={most}"
-    if job.cards:
-        yield f"#SBATCH --gpus-per-node={most}"
-    if (least := min(Counter(job.hosts).values())) < most:
-        yield f"# sbatch asks {most} of every host, though some need only {least}: it waits until"
-        yield "# each has them. Whole hosts (--free) don't wait."
     if job.whole:
         yield "# All cards of its hosts are taken; others there would share its links."
         yield "#SBATCH --exclusive"
-    yield "# The hosts on which the exchange is cheapest. Without this line Slurm chooses; then"
+    yield "# The hosts on which the exchange is cheapest. Without --nodelist Slurm chooses; then"
     yield '# order ranks anew: roundelay order ... --nodes "$SLURM_JOB_NODELIST" --for slurm.'
-    yield f"#SBATCH --nodelist={','.join(sorted(job.used))}"
-    yield from _close(job)
+    parts = _parts(job)
+    if len(parts) > 1:
+        yield "# Hosts have different numbers of ranks, and sbatch asks the same of every host: so"
+        yield "# this is a heterogeneous job, a part for each number. Slurm's backfill must be on."
+    for number, (each, hosts) in enumerate(parts.items()):
+        if number:
+            yield "#SBATCH hetjob"
+        if job.queue:
+            yield f"#SBATCH --partition={job.queue}"
+        yield f"#SBATCH --nodes={len(hosts)}"
+        yield f"#SBATCH --ntasks-per-node={each}"
+        if job.cards:
+            yield f"#SBATCH --gpus-per-node={each}"
+        yield f"#SBATCH --nodelist={','.join(sorted(hosts))}"
+    if len(parts) == 1:
+        yield from _close(job)
+
+
+def _parts(job: Submission) -> dict[int, list[str]]:
+    """Hosts by how many ranks they have, the most first."""
+    parts: dict[int, list[str]] = {}
+    for host, count in Counter(job.hosts).most_common():
+        parts.setdefault(count, []).append(host)
+    return parts
 
 
 def _close(job: Submission) -> Iterator[str]:
@@ -81,9 +92,9 @@ def _close(job: Submission) -> Iterator[str]:
     if not leaves:
         return
     if job.site.source == "tree":
-        yield (f"# They hang on {len(leaves)} leaf switches: no more, also where Slurm chooses. "
-               "It waits for them")  # fmt: skip
-        yield "# as long as max_switch_wait says (300 s where it says nothing), then takes others."
+        yield f"# No more leaf switches than these hosts hang on ({len(leaves)}), also where Slurm"
+        yield "# chooses. It waits as long as max_switch_wait says (300 s by default), then goes on"
+        yield "# without."
         yield f"#SBATCH --switches={len(leaves)}"
         return
     each = set(leaves.values())
@@ -111,9 +122,14 @@ def _start(job: Submission) -> Iterator[str]:
 
 def _launch(job: Submission) -> Iterator[str]:
     words = " ".join(map(shlex.quote, job.words))
-    ranks, nodes = len(job.hosts), len(job.used)
+    ranks, nodes, parts = len(job.hosts), len(job.used), len(_parts(job))
+    if parts > 1:
+        yield "# A step of several parts numbers its tasks part by part, so each looks its rank up:"
+        yield from _looked_up(words, ranks, f"--het-group=0-{parts - 1}")
+        return
     if job.site.source != "tree":
-        yield from _looked_up(words, ranks)
+        yield "# topology/block refuses --distribution=arbitrary, so each task looks its rank up:"
+        yield from _looked_up(words, ranks, f"--ntasks={ranks}")
         return
     yield "# -K: a task that fails ends the others, which would wait for it."
     yield "run=(srun -K --distribution=arbitrary)"
@@ -138,12 +154,11 @@ def _launch(job: Submission) -> Iterator[str]:
     yield "esac"
 
 
-def _looked_up(words: str, ranks: int) -> Iterator[str]:
-    yield "# topology/block refuses --distribution=arbitrary, so each task looks its rank up: the"
-    yield "# line of the host file that is its host's first, second and so on."
+def _looked_up(words: str, ranks: int, step: str) -> Iterator[str]:
+    yield "# the line of the host file that is its host's first, second and so on."
     yield f"export hosts MASTER_PORT=29400 ROUNDELAY_RANKS={ranks} WORLD_SIZE={ranks}"
     yield "export ROUNDELAY_ADDRESS=$MASTER_ADDR:29500"
-    yield f"srun -K --ntasks={ranks} bash -c '"
+    yield f"srun -K {step} bash -c '"
     yield "    export LOCAL_RANK=$SLURM_LOCALID"
     yield ('    export RANK=$(awk -v h="$SLURMD_NODENAME" -v k="$SLURM_LOCALID" \\')
     yield ('        "\\$1 == h && k-- == 0 {print NR - 1}" "$hosts")')

@@ -7,6 +7,7 @@ lower bound; the exchanges take what the model of NCCL says.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Final, NamedTuple
@@ -116,8 +117,13 @@ def token(cluster: Cluster, ranks: int, model: Large, rate: float) -> dict[str, 
         ranks: cards over which the model is cut.
         model: its shape.
         rate: bytes a second of a card's memory.
+
+    Raises:
+        RoundelayError: a rate that cannot be.
     """
-    exchanges = 2 * model.layers + 1
+    if not 0 < rate < math.inf:
+        raise RoundelayError(f"a memory rate of {rate:g}; expected bytes a second, such as 3.35e12")
+    exchanges = 2 * model.layers + 1 if ranks > 1 else 0
     row = Question("all_reduce", cluster, ranks).nccl(model.hidden * ITEM) if ranks > 1 else None
     once = row.time * 1e6 if row else 0.0
     exchange = once * exchanges if row else 0.0

@@ -87,6 +87,12 @@ class Replicas:
         return len(self.instances) * (self._options.batch + self._queue)
 
     @property
+    def limit(self) -> int:
+        """Requests at once with as many instances as there may ever be."""
+        count = self._scaler.most if self._scaler else len(self.instances)
+        return count * (self._options.batch + self._queue)
+
+    @property
     def load(self) -> int:
         """Requests at the moment, running or waiting."""
         return sum(instance.load for instance in self.instances)

@@ -77,5 +77,10 @@ def metrics(replicas: Replicas) -> str:
     return "\n".join(lines) + "\n"
 
 
+def told(text: str, status: int) -> dict[str, Any]:
+    """What a client is told that has not got as far as a request."""
+    return _told(text, "server_error" if status >= 500 else "invalid_request_error")
+
+
 def _told(text: str, kind: str = "invalid_request_error") -> dict[str, Any]:
     return {"error": {"message": text, "type": kind, "param": None, "code": None}}

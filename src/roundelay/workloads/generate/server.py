@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import RoundelayError
 from ...extras import need
+from ...patience import connections, impatient
 from .answers import Answer, usage
 from .asked import Chat, Refused, Text, choices, read, requests
 from .messages import Ask, Piece
 from .replicas import Replicas
-from .replies import defect, error_of, event, json_reply, metrics, no_such, refusal
+from .replies import defect, error_of, event, json_reply, metrics, no_such, refusal, told
 from .tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ BODY: Final = 1 << 20
 """Bytes of a request at most."""
 SHORT: Final = 2048
 """Bytes of a request whose text becomes tokens at once; longer ones do so in turn, in a thread."""
+BESIDE: Final = 64
+"""Connections beside those of the requests that are let in: for those who ask, or who look."""
+BACKLOG: Final = 256
+"""Connections that wait to be taken up."""
 LOOK: Final = 0.1
 """Seconds from one look whether the server shall end to the next."""
 LAST: Final = 2
@@ -233,8 +238,10 @@ async def serve(app: Starlette, listener: socket.socket, grace: int, replicas: R
     """
     import uvicorn
 
+    http = impatient({}, connections(replicas.limit + BESIDE), told)
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False,
-                            ws="none", timeout_graceful_shutdown=grace + LAST)  # fmt: skip
+                            ws="none", http=http, backlog=BACKLOG,
+                            timeout_graceful_shutdown=grace + LAST)  # fmt: skip
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.remove_signal_handler(number)  # uvicorn has its own, and raises the signal again

@@ -1,21 +1,15 @@
-"""How long the server waits for a client, and how much it works for clients at one time."""
+"""How much the server works for its clients at one time."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from ..errors import RoundelayError
 
-if TYPE_CHECKING:
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-HEAD: Final = 10.0
-"""Seconds that a client has for the head of its request."""
 LOOK: Final = 0.5
 """Seconds from one look whether a client that waits is still there to the next."""
 T = TypeVar("T")
@@ -101,58 +95,3 @@ def in_thread(work: Callable[[], T]) -> asyncio.Future[T]:
 
     Thread(target=go, daemon=True).start()
     return future
-
-
-def impatient(headers: Mapping[str, str]) -> type[H11Protocol]:
-    """A protocol for uvicorn that gives clients `HEAD` seconds to ask, and refuses in JSON.
-
-    Args:
-        headers: on its refusals.
-    """
-    import h11
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    class Impatient(H11Protocol):
-        """Closes connections on which nothing whole is asked."""
-
-        _late: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:
-            super().connection_made(transport)
-            self._late = self.loop.call_later(HEAD, self._refuse_late)
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            asking = self.cycle is None or self.cycle.response_complete
-            if asking and self._late is None:
-                self._late = self.loop.call_later(HEAD, self._refuse_late)
-            elif not asking:
-                self._in_time()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._in_time()
-            super().connection_lost(exc)
-
-        def _in_time(self) -> None:
-            if self._late is not None:
-                self._late.cancel()
-                self._late = None
-
-        def _refuse_late(self) -> None:
-            if not self.transport.is_closing() and self.conn.our_state is h11.IDLE:
-                self._refuse(408, f"no whole request in {HEAD:g} s; expected one")
-
-        def send_400_response(self, msg: str) -> None:
-            self._refuse(400, "no HTTP request that can be read; expected GET and a path")
-
-        def _refuse(self, status: int, text: str) -> None:
-            body = json.dumps({"error": text}).encode()
-            fields = {**headers, "Content-Type": "application/json", "Connection": "close",
-                      "Content-Length": str(len(body))}  # fmt: skip
-            named: list[Any] = [(k.encode(), v.encode()) for k, v in fields.items()]
-            for event in (h11.Response(status_code=status, headers=named), h11.Data(data=body),
-                          h11.EndOfMessage()):  # fmt: skip
-                self.transport.write(self.conn.send(event) or b"")
-            self.transport.close()
-
-    return Impatient
