@@ -212,9 +212,9 @@ def _event(event: Any) -> str:
         return say("Step {step}: rank {rank} is killed.", step=event["step"], rank=event["rank"])
     values = {"step": event["step"], "ranks": _ranks(event["ranks"])}
     if what == "shrunk":
-        told = [say("Step {step} was the last: {ranks} go on from it.", **values)]
+        told = [say("Step {step} was the last; from there it goes on over {ranks}.", **values)]
     else:
-        told = [say("Step {step}: {ranks} go on from the checkpoint.", **values)]
+        told = [say("From the checkpoint of step {step} it goes on over {ranks}.", **values)]
     if notice is not None:
         told.append(say("The loss was noticed after {time}.", time=_time(notice)))
     if took is not None:

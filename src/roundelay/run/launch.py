@@ -88,7 +88,7 @@ def launch(
     tell: Callable[[Message], None],
     tag: bool = False,
     timeout: float | None = None,
-    elastic: bool = False,
+    elastic: bool | Callable[[], bool] = False,
     linger: float | None = None,
     interrupt: signal.Signals = signal.SIGINT,
 ) -> int:
@@ -104,7 +104,8 @@ def launch(
         tell: is given what people should know, such as which rank failed.
         tag: puts the rank before each line that it prints.
         timeout: seconds after which the job is ended.
-        elastic: the others go on when one fails, as they may by `Communicator.shrink`.
+        elastic: the others go on when one fails, as they may by `Communicator.shrink`; or what
+            says whether they can by then.
         linger: seconds that the others have when one has ended by itself, well or not, in a job
             that is elastic; None: as many as they need.
         interrupt: what ranks get at SIGINT. SIGTERM is for programs that would only print where
@@ -140,7 +141,7 @@ class _Watch:
     crew: Crew
     tell: Callable[[Message], None]
     deadline: float | None
-    elastic: bool
+    elastic: bool | Callable[[], bool]
     linger: float | None = None
     interrupt: signal.Signals = signal.SIGINT
     status: int = 0
@@ -172,7 +173,7 @@ class _Watch:
             if code and not self.status:
                 self.tell(_failed(rank, code))
                 self.failed = self.failed or (code if code > 0 else 128 - code)
-                if not self.elastic:
+                if not self._goes_on():
                     self._end(self.failed)
             if self.elastic and self.linger is not None and code >= 0:
                 self._soon(self.linger)
@@ -185,6 +186,9 @@ class _Watch:
                 self._end(TIMED_OUT)
         while self.steps and now >= self.steps[0][0]:
             self.crew.send(self.steps.pop(0)[1])
+
+    def _goes_on(self) -> bool:
+        return self.elastic() if callable(self.elastic) else self.elastic
 
     def _end(self, status: int) -> None:
         self.status = self.status or status
