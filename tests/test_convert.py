@@ -154,8 +154,8 @@ def test_dumps(name):
         ((FILES / "topology.yaml", "x.conf", "--name", "no"), "the file has pods, racks"),
         ((FILES / "nccl.log", "x.json"), "it reads as nccl_log"),
         ((FILES / "topology.conf", "x.toml"), "switches alone are no cluster"),
-        (("nowhere.json", "x.xml"), "nowhere.json is no file that is there"),
-        (("typo", "out.xml"), "typo is no file that is there, and unknown cluster 'typo'"),
+        (("nowhere.json", "x.xml"), "nowhere.json: there is no such file"),
+        (("typo", "out.xml"), "typo: there is no such file, and unknown cluster 'typo'"),
         (("dgx-h101:2", "x.conf"), "did you mean"),
     ],
 )

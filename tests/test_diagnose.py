@@ -125,7 +125,7 @@ def test_a_file_that_cannot_be_read_hides_no_other(tmp_path):
     ("name", "kind"),
     [("topology.xml", ("nccl_topology",)), ("graph.xml", ("nccl_graph",)),
      ("topo_m.txt", ("topo_matrix",)), ("showtopo.txt", ("rocm_topo",)),
-     ("nccl.log", ("nccl_log", "nccl_tests")), ("watchdog.log", ("watchdog",)),
+     ("nccl.log", ("nccl_log", "nccl_tests")), ("watchdog.log", ("watchdog", "ended")),
      ("flight1", ("flight",)), ("flight2.json", ("flight",)), ("trace.json", ("trace",)),
      ("graph.et", ("execution_trace",)), ("ras.txt", ("ras",)),
      ("inspector.jsonl", ("inspector",)),
@@ -339,7 +339,7 @@ def test_one_bad_file_among_others_is_named_and_one_alone_is_an_error():
     bad = given("bad", b"nothing at all\n")
     found = look(bad, given("t", TABLE))
     assert found.files[0] == ("bad", ())
-    assert "nothing known is in it" in str(found.notes[0][1].what)
+    assert "nothing known is in them: bad" in str(found.notes[-1][1].what)
     with pytest.raises(RoundelayError, match="bad: nothing known"):
         look(bad)
     with pytest.raises(RoundelayError, match="none of 2 files can be read"):
@@ -429,10 +429,27 @@ def test_a_report(run, tmp_path, name):
 
 def test_names_are_replaced_the_same_everywhere():
     hide = Anonymous(["gpu7"])
-    value = hide.value({"host": ["gpu7:1:2 [0] NCCL", "to 10.1.2.3<5> from 10.1.2.3", "gpu77"],
+    value = hide.value({"host": ["gpu7:1:2 [0] NCCL", "to 10.1.2.3<5> from 10.1.2.3", "xgpu7"],
                         "n": 3, "p": "/home/eve/x 127.0.0.1 0xa000000000000001"})  # fmt: skip
-    assert value == {"host": ["host-1:1:2 [0] NCCL", "to address-1<5> from address-1", "gpu77"],
+    assert value == {"host": ["host-1:1:2 [0] NCCL", "to address-1<5> from address-1", "xgpu7"],
                      "n": 3, "p": "/home/user-1/x 127.0.0.1 guid-1"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("gpu-7: lost gpu-12.ib.corp.example and gpu-[3,8-9]", "host-1: lost host-2 and host-3"),
+        ("logs/gpu-7.log", "logs/host-1.log"),
+        ("Connect to storage.corp.example<4000> failed", "Connect to host-2<4000> failed"),
+        ("process 1 on node a17 exited on signal 9", "process 1 on node host-2 exited on signal 9"),
+        ("fe80::1a2b:3cff:fe4d:5e6f, ::1 and fd00:1::5", "address-1, ::1 and address-2"),
+        ("c10d::Work at 01:02:03 on 0000:1a:00.0", "c10d::Work at 01:02:03 on 0000:1a:00.0"),
+        ("eve@login2 ran /lustre/eve/a.py", "user-1@host-2 ran /lustre/user-1/a.py"),
+        ("all_reduce of 8 ranks, n = 16, GPU7-NIC7", "all_reduce of 8 ranks, n = 16, GPU7-NIC7"),
+    ],
+)
+def test_names_that_look_like_a_known_one_are_replaced(text, told):
+    assert Anonymous(["gpu-7"]).text(text) == told
 
 
 if DATA := os.environ.get("ROUNDELAY_DATA"):

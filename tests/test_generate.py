@@ -215,9 +215,9 @@ def test_bad_input_is_told_before_anything_starts(words, why):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ("walk --layers 3", "--layers: for a model on a cluster; add such as --cluster dgx-h100"),
-        ("walk hello --max-tokens 3 --cluster dgx-h100", "PROMPT, --max-tokens: for a request"),
-        ("llm --calm 2s --replicas 2", "--calm: for instances that come and go"),
+        ("walk --layers 3", "--layers changes nothing without --cluster; add such as"),
+        ("walk hello --max-tokens 3 --cluster dgx-h100", "PROMPT changes nothing with --cluster"),
+        ("llm --calm 2s --replicas 2", "--calm changes nothing where instances do not come and go"),
     ],
 )
 def test_what_would_change_nothing_is_refused(words, why, capsys):

@@ -366,6 +366,15 @@ def test_a_cluster_that_is_too_small_says_how_many_nodes_are_enough(capsys):
     assert "65 ranks, and dgx-h100 has 32 cards; expected 9 nodes at least" in err
 
 
+def test_a_group_that_no_leaf_holds_is_spread_over_many():
+    """It sends up whatever is done, and a leaf of its own has more to send up by."""
+    found = place(parallel("experts", {"data": 64, "expert": 64}, volumes={"expert": 1e9}),
+                  Room.all_of(fabric(32, leaf=4, pod=16)))  # fmt: skip
+    assert len(np.unique(found.cards // 8 // 4)) > 2  # which would be enough
+    assert found.price.seconds < 0.95 * found.against["best_fit"]
+    assert found.price.seconds < found.against["random"]
+
+
 def test_place_as_json(capsys, tmp_path):
     file = tmp_path / "small.toml"
     file.write_text(write(fabric(8)))

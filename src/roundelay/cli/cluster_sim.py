@@ -89,6 +89,8 @@ def _policies(text: str) -> tuple[str, ...]:
               help="time from a failure until work goes on (default 300s)")  # fmt: skip
 @click.option("--interval", type=TIME,
               help="time of work between saves (default: as Daly says, by cards)")  # fmt: skip
+@click.option("--contention", is_flag=True,
+              help="jobs slow one another on links that they share")  # fmt: skip
 @click.option("--no-backfill", is_flag=True, help="no job overtakes the first of the queue")
 @click.option("--seed", type=click.IntRange(0), default=1,
               help="for jobs and failures by chance; the same gives the same "
@@ -109,6 +111,7 @@ def command(
     save: float,
     restart: float,
     interval: float | None,
+    contention: bool,
     no_backfill: bool,
     seed: int,
     log: Path | None,
@@ -125,7 +128,7 @@ def command(
     if rates == NO_FAILURES and interval is None and len({job.priority for job in jobs}) == 1:
         no_use(("save", "restart"), "where nothing fails, and no job has a higher priority")
     saves = saving(where, jobs, save, restart, rates, interval)
-    settings = Settings(policies[0], saves, rates, exchange, not no_backfill, seed)
+    settings = Settings(policies[0], saves, rates, exchange, not no_backfill, seed, contention)
     with progress(len(policies), 0) as step:
         found = compare(where, jobs, policies, settings, lambda one: step({"policy": one.policy}),
                         record=log is not None)  # fmt: skip

@@ -73,6 +73,7 @@ def _policy(one: Summary) -> dict[str, Any]:
         "makespan_s": one.makespan_s,
         "fragmentation": one.fragmentation,
         "exchange_slowdown": one.exchange_slowdown,
+        "exchange_crowding": one.crowding,
         "lost_card_hours": one.lost_card_hours,
         "recomputed_card_hours": one.card_hours["again"],
         "card_hours": dict(one.card_hours),
@@ -91,6 +92,7 @@ def _job(run: Run) -> dict[str, Any]:
         "start_s": run.started,
         "end_s": run.ended,
         "exchange": run.exchanged / run.held if run.held else 1.0,
+        "crowding": run.shared / run.exchanged if run.exchanged else 1.0,
         "failures": run.failures,
         "preempted": run.preempted,
         "moved": run.moved,
@@ -102,17 +104,19 @@ def told(found: Sequence[Summary], advice: Sequence[Checkpoint], cluster: Cluste
     runs = found[0].outcome.runs
     sizes = [run.arrival.cards for run in runs]
     arrive = runs[-1].arrival.submit - runs[0].arrival.submit
-    head = ["policy", "waiting", "all done", "fragments", "exchange", "saving", "restarting",
-            "done again", "slow nodes", "work"]  # fmt: skip
+    crowded = ["shared links"] if found[0].crowding is not None else []
+    head = ["policy", "waiting", "all done", "fragments", "exchange", *crowded, "saving",
+            "restarting", "done again", "slow nodes", "work"]  # fmt: skip
     rows = [[say(NAMES[one.policy]), span(one.wait_s), span(one.makespan_s),
              f"{one.fragmentation:.1%}", f"{one.exchange_slowdown - 1:+.1%}",
+             *(f"{one.crowding - 1:+.1%}" for one in [one] if one.crowding is not None),
              *(_part(one, key) for key in ("saving", "restarting", "again", "slowed", "work"))]
             for one in found]  # fmt: skip
     return "\n\n".join([
         say("{jobs} jobs of {least} to {most} cards, arriving over {time}, on {cluster} of {cards} "
             "cards", jobs=f"{len(runs):,}", least=f"{min(sizes):,}", most=f"{max(sizes):,}",
             time=span(arrive), cluster=cluster.name, cards=f"{cluster.size:,}"),
-        table([say(word) for word in head], rows, right="bcdefghij"),
+        table([say(word) for word in head], rows, right="bcdefghijk"),
         _met(found),
         _advice(advice),
     ])  # fmt: skip

@@ -14,7 +14,7 @@ from ..diagnose.given import Given
 from ..errors import RoundelayError
 from ..formats.msccl_xml import PROTOCOLS
 from .base import Command, say
-from .output import emit
+from .output import emit, save
 
 
 @click.command(
@@ -50,7 +50,7 @@ def command(
         sys.stdout.buffer.write(done.data)
         sys.stdout.buffer.flush()
     else:
-        Path(out).write_bytes(done.data)
+        save(Path(out), done.data)
     value = {"from": done.source, "to": done.target, "file": out, "bytes": len(done.data),
              "proved": done.proved, "why": done.why}  # fmt: skip
     told = _told(done.source, done.target, done.proved, done.why)
@@ -71,7 +71,7 @@ def _given(source: str) -> Given:
     if name in known:
         return Given(source)
     unknown = UnknownName("cluster", name, known)
-    raise RoundelayError(f"{source} is no file that is there, and {unknown}")
+    raise RoundelayError(f"{source}: there is no such file, and {unknown}")
 
 
 def _told(source: str, target: str, proved: bool | None, why: str) -> str:

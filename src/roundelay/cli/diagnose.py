@@ -21,7 +21,7 @@ from ..i18n import translator
 from ..simulate.nccl import predict
 from ..topology import Cluster
 from .base import Command, language, say
-from .output import emit
+from .output import emit, save
 from .targets import cluster_option, only_one, ranks_option
 
 FILES = 10000
@@ -52,20 +52,20 @@ FILES = 10000
     "where tables were measured: a name with a number of nodes, such as dgx-h100:2, or a cluster "
     "file"
 )
-@click.option("--save", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+@click.option("--save", "report", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="write a report as well: FILE.md or FILE.html")  # fmt: skip
 @click.option("--anonymise", is_flag=True, help="replace names of hosts, addresses and users")
 def command(
     files: Sequence[str], program: Path | None, ranks: Sequence[int] | None,
-    where: Cluster | None, save: Path | None, anonymise: bool, as_json: str | None,
+    where: Cluster | None, report: Path | None, anonymise: bool, as_json: str | None,
 ) -> int:  # fmt: skip
     """Read, judge, tell."""
     if not files and program is None:
         raise click.UsageError("no FILES and no --program; give at least one of them")
     if ranks and program is None:
         raise click.UsageError("-n is the number of ranks of a --program, and there is none")
-    if save and save.suffix not in (".md", ".html"):
-        raise click.UsageError(f"{save}: expected a name that ends in .md or .html")
+    if report and report.suffix not in (".md", ".html"):
+        raise click.UsageError(f"{report}: expected a name that ends in .md or .html")
     once = {str(given.path and given.path.resolve()): given for given in _given(files)}
     found = diagnose(list(once.values()), where, predict, cluster)
     if program is not None:
@@ -79,15 +79,14 @@ def command(
     value = shown(found.as_json(tell))
     if anonymise:
         value = Anonymous(found.hosts).value(value)
-    if save:
-        text = markdown(value, tell) if save.suffix == ".md" else html(value, tell, language())
-        save.write_text(text, "utf-8")
-    if as_json != "-":
-        for note in value["notes"]:
-            at = say("line {line}", line=note["line"]) if note["line"] else ""
-            words = [say("note"), note["file"], at, note["text"]]
-            click.echo(": ".join(filter(None, words)), err=True)
     emit(value, as_json, lambda: _told(value))
+    for note in value["notes"] if as_json != "-" else ():  # behind what matters
+        at = say("line {line}", line=note["line"]) if note["line"] else ""
+        words = [say("note"), note["file"], at, note["text"]]
+        click.echo(": ".join(filter(None, words)), err=True)
+    if report:
+        text = markdown(value, tell) if report.suffix == ".md" else html(value, tell, language())
+        save(report, text)
     return int(not found.ok)
 
 

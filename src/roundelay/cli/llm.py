@@ -17,7 +17,7 @@ from .base import Command, say
 from .listening import listen, listening_options
 from .output import emit
 from .serving import found_options, model_options
-from .targets import Checked, given
+from .targets import Checked, no_use
 
 MOST = 64
 """Instances on one machine."""
@@ -91,9 +91,9 @@ def command(
     from ..workloads.generate.walk import until_told
 
     need_web()
-    if replicas and replicas[0] == replicas[1] and (names := given("scale", "target", "calm")):
-        raise click.UsageError(f"{', '.join(names)}: for instances that come and go; add such as "
-                               "--replicas 1-4")  # fmt: skip
+    if replicas and replicas[0] == replicas[1]:
+        no_use(("scale", "target", "calm"), "where instances do not come and go",
+               "add such as --replicas 1-4")  # fmt: skip
     options, tokenizer, context = found_options(**model, batch=batch, room=room)
     least, most = replicas or (1, max(1, _cores() // options.ranks))
     scaler = Scaler(policy(scale, target), least, most, calm) if most > least else None

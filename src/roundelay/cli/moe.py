@@ -10,11 +10,10 @@ from typing import Any, Final
 
 import click
 
-from ..errors import RoundelayError
 from ..moe.balance import Balance, balances
 from ..moe.bench import BYTES, SAMPLE, SENDERS, Figure, Load, card_of, measured, on_clock
 from ..moe.bench import sender_seconds as seconds_of
-from ..moe.gate import MOST_SKEW, read_scores
+from ..moe.gate import MOST_SKEW
 from ..moe.schemes import SCHEMES
 from ..run import job_from_environment
 from ..run.launch import launch, python_command, rank_environments
@@ -23,13 +22,11 @@ from ..units import format_size, format_time
 from .base import Command, language, say
 from .launch import _tell
 from .moe_balance import entries, told
+from .moe_load import leave_out, load_here, load_on, present, read
 from .moe_schedule import DEFAULTS, drawn, proved, written
 from .output import emit, figure, table
 from .targets import cluster_option, only_one, ranks_option
 
-HERE_TOKENS: Final = 256
-"""Tokens of a rank, where processes of this machine exchange them."""
-HERE_HIDDEN: Final = 1024
 MOST_RANKS: Final = 64
 """Processes that are started here, at most."""
 TIMEOUT: Final = 300.0
@@ -119,12 +116,13 @@ def command(
     **asked: Any,
 ) -> int:
     """Time and print, or do what else is asked."""
-    asked["scores"] = _scores(scores, asked["skew"])
+    leave_out(action, where is not None)
+    asked["scores"] = read(scores)
     if action != "bench":
         if ranks or where:
             raise click.UsageError(f"-n and --cluster are for bench; {action} takes --nodes and "
                                    "--cards")  # fmt: skip
-        load = Load(**DEFAULTS[action] | _given(asked))
+        load = Load(**DEFAULTS[action] | present(asked))
         if action == "verify":
             return proved(load, scheme, as_json)
         if action == "show":
@@ -139,7 +137,7 @@ def command(
         if ranks:
             raise click.UsageError("-n is for processes of this machine; leave it out with "
                                    "--cluster")  # fmt: skip
-        load = _load_on(where, **asked)
+        load = load_on(where, **asked)
         found = balances(load, partial(on_clock, cluster=where), SAMPLE)
         _show(found, as_json, where, sms)
         return 0
@@ -148,9 +146,9 @@ def command(
         count = only_one(ranks) if ranks else 4
         if count > MOST_RANKS:
             raise click.UsageError(f"-n {count}; expected 1 to {MOST_RANKS} processes here")
-        _load_here(count, **asked)  # what is wrong is said once, before they start
+        load_here(count, **asked)  # what is wrong is said once, before they start
         return _start(count)
-    load = _load_here(job.ranks, **asked)
+    load = load_here(job.ranks, **asked)
     from ..communicator import init
 
     with init(TIMEOUT) as comm:
@@ -170,36 +168,6 @@ def _start(ranks: int) -> int:
     words = python_command(["roundelay", "moe", *given, "--lang", language()], module=True)
     told = {**os.environ, INSIDE: "1"}
     return launch(words, rank_environments(told, ranks), _tell, interrupt=signal.SIGTERM)
-
-
-def _load_on(where: Cluster, **asked: Any) -> Load:
-    defaults: dict[str, Any] = {"nodes": where.size // where.cards, "cards": where.cards}
-    return Load(**defaults | _given(asked))
-
-
-def _load_here(ranks: int, nodes: int | None, cards: int | None, **asked: Any) -> Load:
-    if nodes is None:
-        nodes = ranks // cards if cards else (2 if ranks % 2 == 0 else 1)
-    cards = cards or ranks // nodes
-    if nodes * cards != ranks:
-        raise RoundelayError(f"{nodes} nodes of {cards} cards, and {ranks} ranks; expected as many")
-    if asked["dtype"] == "bfloat16":
-        raise RoundelayError("--dtype bfloat16 cannot be added up here; expected fp8 or float32")
-    defaults: dict[str, Any] = {"tokens": HERE_TOKENS, "hidden": HERE_HIDDEN, "dtype": "float32"}
-    return Load(nodes, cards, **defaults | _given(asked))
-
-
-def _scores(scores: str, skew: float | None) -> Any:
-    if scores == "uniform":
-        return None
-    if skew is not None:
-        raise click.UsageError("--skew is for scores that are drawn; leave it out with a file of "
-                               "--scores")  # fmt: skip
-    return read_scores(Path(scores))
-
-
-def _given(asked: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in asked.items() if value is not None}
 
 
 def _show(

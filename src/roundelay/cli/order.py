@@ -15,7 +15,7 @@ from ..place.pairs import Ordered, order_by_pairs, read_pairs
 from ..topology import Cluster
 from .base import Command, say
 from .output import emit, table
-from .placed import entry, exact_option, job_argument, told
+from .placed import entry, exact_option, job_argument, keep, keep_option, told
 from .submitted import WRITTEN, named, sensible, site_of, submit_options, submitted
 from .targets import cluster_option, no_use
 
@@ -38,6 +38,7 @@ from .targets import cluster_option, no_use
               "--pairs names, such as gpu[0-3]; or the file of a Workload that Kueue has "
               "admitted")  # fmt: skip
 @submit_options()
+@keep_option()
 @exact_option()
 def command(
     job: Job,
@@ -46,10 +47,12 @@ def command(
     nodes: str,
     topology: str | None,
     exact: bool,
+    kept: Path | None,
     as_json: str | None,
     **asked: Any,
 ) -> None:
     """Order and print."""
+    keep(job, kept)
     if pairs is not None:
         no_use(("where", "topology", "exact", "kind", *WRITTEN),
                "with --pairs, which has hosts and what is between them")  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -21,8 +22,30 @@ def emit(value: Any, as_json: str | None, table: Callable[[], str]) -> None:
         if as_json == "-":
             click.echo(text)
             return
-        Path(as_json).write_text(text + "\n", "utf-8")
+        save(Path(as_json), text + "\n")
     click.echo(table())
+
+
+def save(path: Path, what: str | bytes) -> None:
+    """Write a file whole, or leave what was there before, as on a full disk.
+
+    Raises:
+        OSError: it cannot be written; its file name is this one.
+    """
+    data = what.encode() if isinstance(what, str) else what
+    whole = path.resolve()
+    direct = (whole.exists() and not whole.is_file()) or not os.access(whole.parent, os.W_OK)
+    part = whole if direct else whole.with_name(f".{whole.name}.{os.getpid()}")
+    try:
+        part.write_bytes(data)
+        if not direct:
+            if whole.exists():
+                part.chmod(whole.stat().st_mode)
+            part.replace(whole)
+    except OSError as error:
+        if not direct:
+            part.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def _plain(value: Any) -> Any:

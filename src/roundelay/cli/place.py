@@ -14,7 +14,7 @@ from ..place import Job, Room, place, read_room
 from ..topology import Cluster
 from .base import Command
 from .output import emit
-from .placed import entry, exact_option, job_argument, told
+from .placed import entry, exact_option, job_argument, keep, keep_option, told
 from .submitted import sensible, site_of, submit_options, submitted
 from .targets import cluster_option
 
@@ -25,8 +25,10 @@ from .targets import cluster_option
     help="Choose nodes for JOB and the order of its ranks, so that its exchange is cheapest on the "
     "clock, and say what first fit, best fit and chance would cost. JOB is a .toml or .json file, "
     "or a few numbers, such as tensor=8,data=4,data_bytes=2GiB or tensor=8,pipeline=4,data=2,"
-    "layers=32,hidden=8192,sequence=4096. With --topology hosts have names, and --for writes what "
-    "Slurm or Kubernetes takes, with the reason for each choice.",
+    "layers=32,hidden=8192,sequence=4096; or a trace of the job as it ran, or a folder with one "
+    "for each rank (PyTorch's profiler or flight recorder, Chakra, our own). With --topology hosts "
+    "have names, and --for writes what Slurm or Kubernetes takes, with the reason for each "
+    "choice.",
 )
 @job_argument()
 @cluster_option(required=True)
@@ -40,6 +42,7 @@ from .targets import cluster_option
     help="take parts of cards, too (MIG, time slices), as if they were whole",
 )
 @submit_options()
+@keep_option()
 @exact_option()
 def command(
     job: Job,
@@ -48,11 +51,13 @@ def command(
     sliced: bool,
     topology: str | None,
     exact: bool,
+    kept: Path | None,
     as_json: str | None,
     **asked: Any,
 ) -> None:
     """Place and print."""
     sensible(asked)
+    keep(job, kept)
     if topology is None and job.ranks > where.size:
         raise RoundelayError(f"{job.name}: {job.ranks:,} ranks, and {where.name} has "
                              f"{where.size:,} cards; expected {-(-job.ranks // where.cards):,} "

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 import numpy as np
 
 from ..i18n import translator
-from ..place import Job, Placement, read_job
+from ..place import Job, Placement
+from ..place.reading import write_job
 from ..place.site import Site
 from ..topology import Cluster
 from ..units import format_time
 from .base import language, say
 from .output import table
 from .targets import Checked
+from .traced import read
 
 F = TypeVar("F", bound=Callable[..., Any])
 RANKS_SHOWN: Final = 64
@@ -31,7 +34,21 @@ NAMES: Final = {
 
 def job_argument() -> Callable[[F], F]:
     """The argument JOB."""
-    return click.argument("job", type=Checked("JOB", read_job))
+    return click.argument("job", type=Checked("JOB", read))
+
+
+def keep_option() -> Callable[[F], F]:
+    """The option --write-job."""
+    return click.option("--write-job", "kept", metavar="FILE.toml",
+                        type=click.Path(dir_okay=False, path_type=Path),
+                        help="write JOB into this file, group by group, to be looked at, "
+                        "corrected and given as JOB")  # fmt: skip
+
+
+def keep(job: Job, file: Path | None) -> None:
+    """Write the job where it was asked for."""
+    if file:
+        file.write_text(write_job(job), "utf-8")
 
 
 def exact_option() -> Callable[[F], F]:

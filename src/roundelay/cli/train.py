@@ -20,7 +20,7 @@ from ..workloads.train.summary import summary
 from ..workloads.train.text import find_text
 from .base import Command, language, say
 from .output import emit, printable, table
-from .targets import Checked, given
+from .targets import Checked, no_use
 
 SHOWN = 20
 """Steps that are shown, at most."""
@@ -82,8 +82,8 @@ def command(text: str | None, mtbf: float, zero: str, on_failure: str | None, as
     """Train and print."""
     if not 0 < mtbf < math.inf:
         raise click.UsageError(f"--mtbf {mtbf:g}; expected hours, more than 0")
-    if not options["checkpoint"] and (names := given("every", "mtbf")):
-        raise click.UsageError(f"{', '.join(names)}: for checkpoints; add --checkpoint FILE")
+    if not options["checkpoint"]:
+        no_use(("every", "mtbf"), "without checkpoints", "add --checkpoint FILE")
     usual = "stop" if options["backend"] == "gloo" else "shrink"
     settings = msgspec.convert(
         {**options, "text": find_text(text), "zero": int(zero), "on_failure": on_failure or usual},

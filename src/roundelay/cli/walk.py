@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from .base import Command, say
 from .generate import run_one
 from .output import emit, printable, table
 from .serving import found_options, model_options, tell_lacking, where_time_went
-from .targets import cluster_option, given
+from .targets import cluster_option, given, no_use
 
 NAMES = {
     "request": "the request arrives: text becomes tokens",
@@ -66,11 +65,12 @@ def command(
     **model: Any,
 ) -> None:
     """Walk."""
-    _alone(HERE if where else CLOCKED, bool(where))
     if where is not None:
+        no_use(HERE, "with --cluster, where nothing runs")
         found = _clocked(where, model["tp"], layers, hidden, inner, memory_rate)
         told = _clock_table
     else:
+        no_use(CLOCKED, "without --cluster", "add such as --cluster dgx-h100")
         options, tokenizer, context = found_options(**model)
         done = run_one(options, tokenizer, prompt, False, max_tokens, context, lambda text: None)
         found = {"prompt": prompt, "text": done.text, "ranks": options.ranks,
@@ -79,14 +79,6 @@ def command(
     if save:
         save.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
     emit(found, as_json, lambda: told(found))
-
-
-def _alone(others: Sequence[str], clocked: bool) -> None:
-    """Refuse what is for the other kind of walk."""
-    if names := given(*others):
-        why = "a request that runs here; leave it out with --cluster" if clocked else \
-            "a model on a cluster; add such as --cluster dgx-h100"  # fmt: skip
-        raise click.UsageError(f"{', '.join(names)}: for {why}")
 
 
 def _table(found: dict[str, Any]) -> str:

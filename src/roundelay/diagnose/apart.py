@@ -74,9 +74,9 @@ def _compared(job: Job) -> dict[str, _By]:
     found: dict[str, _By] = {}
     pairs = list(zip(job.files, job.logs, strict=True))
     for file, log in pairs:
-        for version, line in log.versions.items():
+        for version, first in log.versions.items():
             library, _, number = version.partition(" ")
-            _note(found, library, number, file, line)
+            _note(found, library, number, file, first)
         kinds = sorted({way.name.partition("/")[0] for way in log.networks.values()})
         if kinds:
             ways = log.networks.values()

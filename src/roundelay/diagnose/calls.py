@@ -10,7 +10,9 @@ from typing import Final
 
 from ..formats.flight import Call, Dump
 from .finding import Evidence, Figures, Finding, tell
+from .held import held_findings
 from .seen import names
+from .waits import waits_of
 
 LISTED: Final = 8
 UNEVEN: Final = frozenset(
@@ -99,15 +101,19 @@ def jobs_of(dumps: Sequence[Dump]) -> list[list[Dump]]:
 
 
 def call_findings(dumps: Sequence[Dump]) -> list[Finding]:
-    """What dumps show, group by group."""
-    found: list[Finding] = []
-    for group in groups_of(dumps):
-        before = len(found)
-        first = _first_difference(group)
-        found += [f for f in (first, _behind(group), _missing(group)) if f is not None]
-        if len(found) == before:
-            found.append(_together(group))
-    return found
+    """What dumps show: where calls differ first, then who keeps all waiting, then what is well."""
+    groups = groups_of(dumps)
+    differ = {group.name: f for group in groups if (f := _first_difference(group)) is not None}
+    waits = waits_of([group for group in groups if group.name not in differ], dumps)
+    waiting = {call.key.group for call in waits.open}
+    told = {rank for _, ranks in waits.silent for rank in ranks}
+    well = [group for group in groups if group.name not in waiting | differ.keys()]
+    apart = [f for group in well if (f := _apart(group)) is not None]
+    found = [*differ.values(), *held_findings(waits, dumps), *apart]
+    gone = _missing(groups, told)
+    behind = {finding.subject for finding in apart}
+    ended = _ended([group for group in well if group.subject not in behind])
+    return [*found, *(f for f in (gone, ended) if f is not None)]
 
 
 def _first_difference(group: Group) -> Finding | None:
@@ -163,77 +169,82 @@ def _differs(
                 group.cited(ordered), fault=True, confidence=0.95, area="hang")  # fmt: skip
 
 
-def _behind(group: Group) -> Finding | None:
-    """Ranks that have not made a call that others are in."""
-    last = {rank: max(own, default=0) for rank, own in group.calls.items()}
-    top = max(last.values(), default=0)
-    low = min(last.values(), default=0)
-    late = sorted(rank for rank, sequence in last.items() if sequence == low)
-    waiting = sorted(rank for rank, sequence in last.items() if sequence > low)
-    if not waiting:
+def _apart(group: Group) -> Finding | None:
+    """Ranks that are further on than others, where nothing waits."""
+    last = {rank: max(own) for rank, own in group.calls.items() if own}
+    if len(set(last.values())) < 2:
         return None
-    wanted = next((group.calls[r][low + 1] for r in waiting if low + 1 in group.calls[r]), None)
-    figures: Figures = {
-        "late": _ranks(late), "sequence": low + 1, "last": low,
-        "operation": wanted.operation if wanted else "?", "top": top,
-        "waiting": _ranks(waiting),
-    }  # fmt: skip
-    reason = ["Rank {late} never called {operation}, sequence {sequence}, in which rank {waiting} "
-              "wait: its last call is {last}."]  # fmt: skip
-    cited = [(r, group.calls[r][low + 1]) for r in waiting if low + 1 in group.calls[r]]
-    cited += [(r, group.calls[r][low]) for r in late if low in group.calls[r]]
-    return tell("never_called", group.subject, figures, reason,
-                "See what rank {late} does in its place (py-spy dump): data loading, a checkpoint, "
-                "an exception, a branch of its own.", group.cited(cited), fault=True,
-                confidence=0.9, area="hang")  # fmt: skip
+    low, high = min(last.values()), max(last.values())
+    late = sorted(rank for rank, sequence in last.items() if sequence == low)
+    ahead = sorted(rank for rank, sequence in last.items() if sequence == high)
+    figures: Figures = {"late": _ranks(late), "low": low, "ahead": _ranks(ahead), "high": high}
+    cited = [(ahead[0], group.calls[ahead[0]][high]), (late[0], group.calls[late[0]][low])]
+    return tell(
+        "counts_differ", group.subject, figures,
+        ["The last call of rank {late} is {low}, that of rank {ahead} is {high}, and all of them "
+         "have ended: nothing waits in this group, so the dumps are of different moments, or rank "
+         "{late} has stopped."],
+        "Take the dumps of all ranks at the same time; where rank {late} has ended, read the end "
+        "of its log.",
+        group.cited(cited), confidence=0.7, area="hang",
+    )  # fmt: skip
 
 
-def _missing(group: Group) -> Finding | None:
-    """Members without a dump."""
-    gone = [rank for rank in group.members if rank not in group.calls]
-    if not gone:
+def _missing(groups: Sequence[Group], told: set[int]) -> Finding | None:
+    """Members without a dump for whom nobody is seen to wait, by the group that lacks most."""
+    gone = {group.name: [r for r in group.members if r not in group.calls and r not in told]
+            for group in groups}  # fmt: skip
+    group = max(groups, key=lambda g: len(gone[g.name]), default=None)
+    if group is None or not gone[group.name]:
         return None
     last = {rank: own[max(own)] for rank, own in group.calls.items() if own}
     top = max((call.sequence for call in last.values()), default=0)
     at = next((call for call in last.values() if call.sequence == top), None)
     figures: Figures = {
-        "missing": _ranks(gone), "there": len(group.calls),
+        "missing": _ranks(gone[group.name]), "there": len(group.calls),
         "ranks": len(group.members), "sequence": top, "operation": at.operation if at else "?",
         "shape": _shape(at) if at else "[]",
     }  # fmt: skip
-    return tell(
-        "missing_dump", group.subject, figures,
-        ["Rank {missing} has left no dump ({there} of {ranks} are here): it has died, or hangs "
-         "where it cannot write.",
-         "The last call that the others tell of is sequence {sequence}, {operation} {shape}."],
+    most = 2 * len(group.calls) >= len(group.members)
+    reason = [
+        "Rank {missing} has left no dump ({there} of {ranks} are here): it has died, or hangs "
+        "where it cannot write."
+        if most else "No dump of rank {missing} is here ({there} of {ranks} are): what is said "
+        "holds for the others."
+    ]  # fmt: skip
+    if at is not None:
+        reason.append("The last call that the others tell of is sequence {sequence}, {operation} "
+                      "{shape}.")  # fmt: skip
+    advice = (
         "Look at the end of that rank's own log first; what it passed to that call may differ from "
-        "what the others did.",
-        group.cited(sorted(last.items())), fault=True, confidence=0.85, area="hang",
+        "what the others did."
+        if most else "Give the dumps of all ranks at once."
     )  # fmt: skip
+    return tell("missing_dump", group.subject, figures, reason, advice,
+                group.cited(sorted(last.items())), fault=most, confidence=0.85,
+                area="hang")  # fmt: skip
 
 
-def _together(group: Group) -> Finding:
-    """All ranks seen have made the same calls."""
-    last = {rank: own[max(own)] for rank, own in group.calls.items() if own}
-    pending = {rank: call for rank, call in last.items() if not call.done}
-    at = next(iter(last.values()), None)
+def _ended(groups: Sequence[Group]) -> Finding | None:
+    """Groups in which all ranks seen have made the same calls, and all ended."""
+    used = [group for group in groups if any(group.calls.values())]
+    if not used:
+        return None
+    first = used[0]
+    last = {rank: own[max(own)] for rank, own in first.calls.items() if own}
     figures: Figures = {
-        "ranks": len(group.calls), "sequence": at.sequence if at else 0,
-        "operation": at.operation if at else "?",
-        "calls": max((len(own) for own in group.calls.values()), default=0),
+        "ranks": len(first.calls), "groups": len(used),
+        "calls": max(len(own) for group in used for own in group.calls.values()),
+        "names": names([group.name for group in used], LISTED),
     }  # fmt: skip
-    if not pending:
-        return tell("matched", group.subject, figures,
-                    ["All {ranks:rank|ranks} made the same {calls:call|calls}, and all of them "
-                     "ended."],
-                    "Nothing hangs in this group; look at others, or at what comes after.",
-                    group.cited(sorted(last.items())[:2]), confidence=0.95,
-                    area="hang")  # fmt: skip
-    return tell(
-        "stuck_together", group.subject, figures,
-        ["All {ranks:rank|ranks} seen are in the same call, sequence {sequence} of {operation}, "
-         "and it "
-         "does not end: no mismatch, so a network, a card or a rank that is not seen."],
-        "Look for Xid errors and link errors on all hosts, and run nccl-tests between them.",
-        group.cited(sorted(pending.items())), fault=True, confidence=0.8, area="hang",
-    )  # fmt: skip
+    if len(used) == 1:
+        reason = "All {ranks:rank|ranks} made the same {calls:call|calls}, and all of them ended."
+        subject = first.subject
+    else:
+        reason = ("In each of {groups} groups ({names}) all ranks made the same calls, up to "
+                  "{calls}, and all of them ended.")  # fmt: skip
+        subject = f"{len(used)} groups"
+    return tell("matched", subject, figures, [reason],
+                "Nothing hangs there; look at others, or at what comes after.",
+                first.cited(sorted(last.items())[:2]), confidence=0.95,
+                area="hang")  # fmt: skip

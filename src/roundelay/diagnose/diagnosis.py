@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ..formats.ended import End
 from ..formats.flight import Dump
 from ..formats.inspector import Inspection
 from ..formats.inspector_prom import Mean, Series
@@ -24,7 +25,8 @@ AREAS: Final = ("hang", "machine", "speed", "time")
 """Where a job hangs, how fast it would be matters less."""
 BROKEN: Final = frozenset(
     {"card_failed", "linkless", "few_links", "no_route", "network_error", "no_shared_memory",
-     "memory_not_pinned", "process_lost", "ranks_missing"}
+     "memory_not_pinned", "process_lost", "ranks_missing", "out_of_memory", "killed", "crashed",
+     "raised"}
 )  # fmt: skip
 """What must be mended before anything else is worth a look."""
 ASIDE: Final = frozenset({"incomplete", "unknown_kinds", "plan_refused", "ids_twice"})
@@ -54,6 +56,7 @@ class Diagnosis:
         traces: of ranks, which are judged together.
         logs: of NCCL, by file, which are judged together.
         said: messages of watchdogs, by file, which are judged together.
+        ended: processes that have ended, as their logs tell.
         reports: of RAS, by file.
         inspected: what NCCL Inspector wrote, by file.
         averaged: what it wrote for Prometheus, by file.
@@ -68,6 +71,7 @@ class Diagnosis:
     traces: list[Trace] = field(default_factory=list)
     logs: list[tuple[str, NcclLog]] = field(default_factory=list)
     said: list[tuple[str, Watched]] = field(default_factory=list)
+    ended: list[End] = field(default_factory=list)
     reports: list[tuple[str, Ras]] = field(default_factory=list)
     inspected: list[tuple[str, Inspection]] = field(default_factory=list)
     averaged: list[tuple[str, dict[Series, Mean]]] = field(default_factory=list)

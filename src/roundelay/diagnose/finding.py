@@ -103,11 +103,16 @@ def tell(
 
 
 def shown(name: str, value: float | int | str) -> str:
-    """A figure for people: sizes and shares as such, whole numbers whole, else four digits."""
+    """A figure for people: sizes and shares as such, whole numbers whole, else four digits or more.
+
+    A power of ten is written only where it is far from 1.
+    """
     if isinstance(value, str):
         return value
     if name.endswith("bytes"):
         return format_size(int(value))
     if isinstance(value, int) and abs(value) < 10**15:
         return str(value)
-    return f"{100 * value:.0f} %" if name.endswith("share") else f"{value:.4g}"
+    if name.endswith("share"):
+        return f"{100 * value:.0f} %"
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"

@@ -16,6 +16,8 @@ from ..formats.plain import LIMIT, unpacked
 
 HEAD: Final = 2**20
 """Bytes by which a file is recognised."""
+OVERLAP: Final = 64
+"""Bytes of a piece that are seen again with the next, so that no word is cut."""
 WHOLE: Final = 2**29
 """Bytes of a file that is held as a whole."""
 
@@ -60,6 +62,25 @@ class Given:
         with file:
             try:
                 return file.read(HEAD)
+            except (OSError, EOFError, zlib.error) as error:
+                raise RoundelayError(f"{self.name}: no sound gzip file: {error}") from None
+
+    def pieces(self) -> Iterator[bytes]:
+        """All bytes, unpacked, as pieces of `HEAD`, each with the end of the one before it.
+
+        Raises:
+            RoundelayError: it is a damaged gzip file, or grows without bound.
+        """
+        file, packed = self._open()
+        end, left = b"", LIMIT if packed else 2**62
+        with file:
+            try:
+                while piece := file.read(HEAD):
+                    left -= len(piece)
+                    if left < 0:
+                        raise RoundelayError(f"{self.name} grows beyond {LIMIT:,} bytes")
+                    yield end + piece
+                    end = piece[-OVERLAP:]
             except (OSError, EOFError, zlib.error) as error:
                 raise RoundelayError(f"{self.name}: no sound gzip file: {error}") from None
 

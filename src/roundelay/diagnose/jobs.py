@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Final, TypeVar
 
 from ..formats.nccl_log import NcclLog
 from ..formats.watchdog import Timeout, Watched
+from .finding import Finding
 from .seen import names
 
 T = TypeVar("T")
@@ -112,3 +113,11 @@ def _firsts(said: Watched) -> dict[int, tuple[int, str]]:
             if timeout.sequence < known.sequence:
                 first[timeout.rank] = timeout
     return {rank: (t.sequence, t.operation) for rank, t in first.items()}
+
+
+def resting_on(finding: Finding, files: str) -> Finding:
+    """What is off in all files of a job, as said of those that it rests on."""
+    known = list(dict.fromkeys(evidence.file for evidence in finding.evidence))
+    if not finding.fault or finding.subject != files or not known:
+        return finding
+    return replace(finding, subject=names(known, 3))

@@ -152,6 +152,13 @@ def _mesh(machine: Machine, linked: Sequence[Card], figures: Figures) -> str:
 def _by_pcie(seen: Seen) -> Finding | None:
     """No link is shown: which pairs are near."""
     machine = seen.machine
+    if len(machine.cards) == 1 and not machine.cut and not machine.missing:
+        return seen.tell(
+            "connected", {"cards": 1},
+            ["One card: inside this host nothing is exchanged between cards."],
+            "Give the table of a host with several, or the network's files.",
+            seen.rows(machine.cards), confidence=0.9,
+        )  # fmt: skip
     ways: dict[str, list[str]] = {}
     for a, b, way in machine.pairs():
         ways.setdefault(way, []).append(f"{a.name}-{b.name}")

@@ -27,13 +27,14 @@ def impossible(file: str, log: NcclLog) -> list[Finding]:
 
 def tiny_pcie(file: str, log: NcclLog) -> Finding | None:
     """NCCL believes that a PCIe link carries next to nothing."""
-    edges = [e for tree in log.systems.values() for e in tree
-             if e.medium == "PCI" and e.rate is not None and e.rate < TINY]  # fmt: skip
+    at = {host: [e for e in tree if e.medium == "PCI" and e.rate is not None and e.rate < TINY]
+          for host, tree in log.systems.items()}  # fmt: skip
+    edges = [edge for found in at.values() for edge in found]
     if not edges:
         return None
     figures: Figures = {"links": len(edges), "rate_GBps": min(e.rate or 0.0 for e in edges)}
     return tell(
-        "virtual_pcie", names(sorted(log.systems)), figures,
+        "virtual_pcie", names(sorted(host for host in at if at[host])), figures,
         ["NCCL believes that {links:PCIe link carries|PCIe links carry} {rate_GBps} GB/s each: a "
          "virtual switch says "
          "2.5 GT/s x1, which is not what it does.",

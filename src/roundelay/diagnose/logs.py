@@ -10,6 +10,7 @@ from typing import Final
 from ..formats.nccl_log import NcclLog, Thread
 from ..i18n import counted
 from .finding import Evidence, Figures, Finding, cited, tell
+from .hints import host_settings
 from .log_rates import far_apart, impossible, tiny_pcie
 from .seen import names
 from .warnings import warning_findings
@@ -188,8 +189,12 @@ def built(file: str, log: NcclLog) -> Finding | None:
         "transports": transports or "-", "versions": names(list(log.versions), 4) or "?",
         "hosts": len({t.host for t in log.threads.values()} - {""}),
     }  # fmt: skip
-    reason = ["Ranks: {ranks}, of which the log shows {seen} on {hosts:host|hosts}; channels: "
-              "{channels}; connections: {transports}; version: {versions}."]  # fmt: skip
+    reason = ["Ranks: {ranks}, of which the log shows {seen} on {hosts:host|hosts}."
+              if log.size else "The log does not say how many ranks there are, and shows {seen} on "
+              "{hosts:host|hosts}."]  # fmt: skip
+    reason += ["Channels: {channels}."] if channels else []
+    reason += ["Connections: {transports}."] if transports else []
+    reason += ["Version: {versions}."] if log.versions else []
     ring = _ring(threads)
     if ring:
         figures["ring"] = ring
@@ -243,7 +248,7 @@ def stuck_in_start(file: str, log: NcclLog) -> Finding | None:
 Rule = Callable[[str, NcclLog], Finding | None]
 RULES: Final[tuple[Rule, ...]] = (
     stuck_in_start, tiny_pcie, no_gpudirect, sockets_only, beside_estimate, cliques, far_apart,
-    cross_rails, chosen, built,
+    cross_rails, host_settings, chosen, built,
 )  # fmt: skip
 """What weighs more comes first."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 from typing import Final
 
-from ..formats.watchdog import SPEAKS
 from . import is_json_of_tests
 from .given import HEAD, Given
 
 # No mark may look at a byte more than a few hundred times, whatever the file: from the start of a
 # line it runs on once, and between two words only so far.
 _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
-    ("topo_matrix", re.compile(rb"^(?>[^\n]*?\bGPU\d+[\s|]+(?:GPU|NIC|mlx))[^\n]*+\n"
+    ("topo_matrix", re.compile(rb"^(?>[^\n]*?\bGPU\d+[\s|]+(?:GPU|NIC|mlx|CPU Aff))[^\n]*+\n"
                                rb"(?:[^\n]*+\n){0,3}?[^\w\n]*+(?:GPU|NIC|mlx5_)\d+[\s|]+(?:X|NV\d+|SYS|NODE|PHB|PXB|PIX|SOC)\b",
                                re.M)),
     ("rocm_topo", re.compile(rb"between two GPUs")),
@@ -34,6 +34,12 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                             rb"gloo/transport|ProcessGroup\w{1,40} does not support|"
                             rb"Invalid scalar type|connectFullMesh|Timed out waiting \d+|"
                             rb"next_op=\w.{0,400}missing_ranks")),
+    ("ended", re.compile(rb"OutOfMemoryError|oom[-_]kill|Out Of Memory|exited on signal|"
+                         rb"NVRM: Xid|exitcode\s*:|Traceback \(most recent call|"
+                         rb"\btasks? [\d,-]{1,99}: (?:Killed|Segmentation|Bus error)|"
+                         rb"line \d{1,9}: +\d{1,9} (?:Killed|Segmentation|Bus error)|"
+                         rb"Fatal Python error|"
+                         rb"^\[rank\d{1,7}\]:\s{0,9}[\w.]{1,99}(?:Error|Exception):", re.M)),
     ("nccl_tests", re.compile(rb"\bbusbw\b|# nThread|Avg bus bandwidth|Test (?:CUDA|NCCL) failure|"
                               rb"^[^\n]*\b\d+ +\d+ +(?:u?int\d+|half|float|double|bfloat16) +"
                               rb"(?:none|sum|prod|max|min|avg|mulsum|all)\b|"
@@ -58,8 +64,18 @@ _LOG: Final = re.compile(rb'\A\s*\{\s*"cluster":\s*"[^"]{0,400}",\s*"nodes":\s*\
 _XML: Final = re.compile(rb"<(system|cpu|pci|gpu|nic|graphs|graph|algo)\b")
 _CHAKRA: Final = re.compile(rb"[\x80-\xff]*[\x03-\x7f]\x0a[\x03-\x08\x0b\x0c\x0e-\x1f]\d+\.\d+\.\d")
 """A length, and a message that begins with a version."""
-_LATER: Final = re.compile(rb"CCL (?:INFO|WARN|TRACE)|" + SPEAKS.pattern)
-"""What a line has that may be a log's or a watchdog's: quick to look for."""
+_LATER: Final = MappingProxyType(
+    {
+        "nccl_log": (b"CCL INFO", b"CCL WARN", b"CCL TRACE"),
+        "watchdog": (b"WorkNCCL(", b"detected by watchdog", b"CollectiveFingerPrint(", b"NCCLRAS",
+                     b"gloo/transport", b"onnectFullMesh", b"monitoredBarrier", b"Timed out wait",
+                     b"next_op="),
+        "ended": (b"OutOfMemoryError", b"oom_kill", b"oom-kill", b"Out Of Memory",
+                  b"exited on signal", b"NVRM: Xid", b"exitcode", b"Traceback (most recent call",
+                  b": Killed", b": Segmentation", b": Bus error"),
+    }
+)  # fmt: skip
+"""Words by which a text is of a kind, wherever in it they stand."""
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 XML_KINDS: Final = {b"graphs": "nccl_graph", b"graph": "nccl_graph", b"algo": "msccl"}
 
@@ -90,20 +106,21 @@ def kinds_of(given: Given) -> tuple[str, ...]:
     element = _XML.search(head)
     if element and (start[:1] == b"<" or b"NCCL INFO" not in head):
         return (XML_KINDS.get(element[1], "nccl_topology"),)
-    return tuple(kind for kind, mark in _MARKS if mark.search(head)) or _later(given, head)
+    return _later(given, head, tuple(kind for kind, mark in _MARKS if mark.search(head)))
 
 
-def _later(given: Given, head: bytes) -> tuple[str, ...]:
-    """A long log may begin with much that is another program's."""
-    if len(head) < HEAD:
-        return ()
-    wanted = [(kind, mark) for kind, mark in _MARKS if kind in ("nccl_log", "watchdog")]
-    for line in given.lines():
-        if not _LATER.search(line):
-            continue
-        if found := tuple(kind for kind, mark in wanted if mark.search(line)):
-            return found
-    return ()
+def _later(given: Given, head: bytes, found: tuple[str, ...]) -> tuple[str, ...]:
+    """With what stands behind the head: a long text often ends with what matters."""
+    if len(head) < HEAD or (found and not set(found) & {*_LATER, "nccl_tests"}):
+        return found
+    left = {kind: words for kind, words in _LATER.items() if kind not in found}
+    later = set[str]()
+    for piece in given.pieces():
+        later |= {kind for kind, words in left.items() if any(map(piece.__contains__, words))}
+        left = {kind: words for kind, words in left.items() if kind not in later}
+        if not left:
+            break
+    return (*found, *(kind for kind in _LATER if kind in later))
 
 
 def _json(head: bytes) -> str:

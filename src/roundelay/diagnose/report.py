@@ -14,6 +14,8 @@ pre{background:#8881;padding:.6rem;overflow-x:auto;font-size:13px}
 .off{border-left:4px solid #c33;padding-left:1rem}.ok{border-left:4px solid #393;padding-left:1rem}
 @media(prefers-color-scheme:dark){body{background:#111;color:#ddd}}"""
 
+SHOWN: Final = 20
+"""Files whose list is open at first."""
 _UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -28,8 +30,9 @@ def shown(value: Any) -> Any:
 
 def markdown(value: Mapping[str, Any], translate: Translate) -> str:
     """The value of `--json` as Markdown."""
-    lines = [f"# {message('What these files say').tell(translate)}", ""]
-    lines += [f"- `{f['file']}`: {', '.join(f['kinds']) or '-'}" for f in value["files"]]
+    lines = [f"# {message('What these files say').tell(translate)}"]
+    if not value["findings"]:
+        lines += ["", message("There is nothing to say of these files.").tell(translate)]
     for finding in value["findings"]:
         head = f"{_mark(finding, translate)}: {finding['kind']} ({finding['subject']})"
         lines += ["", f"## {head}", "", finding["reason"], "",
@@ -41,6 +44,8 @@ def markdown(value: Mapping[str, Any], translate: Translate) -> str:
     if notes:
         lines += ["", f"## {message('Odd in these files').tell(translate)}", ""]
         lines += [f"- {note}" for note in notes]
+    lines += ["", f"## {message('Files read').tell(translate)}", ""]
+    lines += [f"- `{f['file']}`: {', '.join(f['kinds']) or '-'}" for f in value["files"]]
     return "\n".join(lines) + "\n"
 
 
@@ -50,17 +55,25 @@ def html(value: Mapping[str, Any], translate: Translate, lang: str) -> str:
     parts = [
         f'<!doctype html><html lang="{lang}"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width">',
-        f"<title>{title}</title><style>{STYLE}</style></head><body><h1>{title}</h1><ul>",
-        *(f"<li><code>{escape(f['file'])}</code>: {escape(', '.join(f['kinds']) or '-')}</li>"
-          for f in value["files"]),
-        "</ul>",
-    ]  # fmt: skip
+        f"<title>{title}</title><style>{STYLE}</style></head><body><h1>{title}</h1>",
+    ]
+    if not value["findings"]:
+        nothing = message("There is nothing to say of these files.").tell(translate)
+        parts.append(f"<p>{escape(nothing)}</p>")
     for finding in value["findings"]:
         parts += _section(finding, translate)
     notes = list(_notes(value, translate))
     if notes:
         head = escape(message("Odd in these files").tell(translate))
         parts += [f"<h2>{head}</h2><ul>", *(f"<li>{escape(note)}</li>" for note in notes), "</ul>"]
+    head = escape(message("Files read").tell(translate))
+    parts += [
+        f"<details{' open' if len(value['files']) <= SHOWN else ''}><summary>{head}: "
+        f"{len(value['files'])}</summary><ul>",
+        *(f"<li><code>{escape(f['file'])}</code>: {escape(', '.join(f['kinds']) or '-')}</li>"
+          for f in value["files"]),
+        "</ul></details>",
+    ]  # fmt: skip
     return "\n".join([*parts, "</body></html>"]) + "\n"
 
 

@@ -23,7 +23,7 @@ def take_facts(found: Diagnosis, given: Given, model: Model) -> None:
     try:
         report = check(given.whole(), given.name, model.cluster, model.predict, model.machine)
     except RoundelayError as error:
-        what = message("left out: {error}", error=str(error))
+        what = message("left out: {error}", error=str(error).removeprefix(f"{given.name}: "))
         found.notes.append((given.name, Note(0, what)))
         return
     found.findings += report.findings
@@ -57,7 +57,7 @@ def _judge(found: Diagnosis, name: str, text: Text, model: Model) -> None:
     tables = text.measured.tables if text.measured else ()
     cluster = model.cluster or _measured_on(found, name, tables, model.machine)
     report = judged_text(text, name, cluster, model.predict)
-    found.findings += measured_findings(name, tables, cluster)
+    found.findings += measured_findings(name, tables, cluster, report.rows)
     found.findings += report.findings
     found.notes += [(name, note) for note in report.notes]
 

@@ -9,8 +9,9 @@ from typing import Any, Final
 from ..errors import RoundelayError
 from ..formats.chakra import read_chakra
 from ..formats.chrome import read_chrome
+from ..formats.ended import read_ended_lines
 from ..formats.fabric import Fabric
-from ..formats.flight import read_flight
+from ..formats.flight import Dump, read_flight
 from ..formats.iblink import read_iblinkinfo, read_ibnet_flat
 from ..formats.ibnet import read_ibnetdiscover
 from ..formats.inspector import read_inspector_lines
@@ -37,12 +38,13 @@ from . import Machine as Named
 from .apart import apart_findings
 from .calls import call_findings, jobs_of
 from .diagnosis import Diagnosis, Model
+from .ended import ended_findings
 from .expected import Predict
 from .fabrics import fabric_findings
 from .finding import Finding, of_file
 from .given import Given
 from .graphs import graph_findings
-from .jobs import log_jobs, said_jobs
+from .jobs import log_jobs, resting_on, said_jobs
 from .logs import log_findings
 from .machines import machine_findings
 from .orders import dump_findings, trace_findings
@@ -50,9 +52,17 @@ from .placements import kueue_findings, nodelist_findings
 from .plans import msccl_findings, plan_findings, read_plan
 from .ras import ras_findings
 from .recognise import kinds_of
+from .seen import names
 from .speed import take_facts, take_json, take_text
 from .times import averaged_findings, graph_time_findings, inspected_findings, time_findings
 from .watched import watched_findings
+
+EXPECTED: Final = (
+    "expected such as a topology, a log of NCCL, a table of nccl-tests, a flight recorder dump, "
+    "messages of a watchdog, a trace, a plan, or a topology of Slurm or Kueue"
+)
+LISTED: Final = 8
+"""Files that are named."""
 
 
 def diagnose(
@@ -70,15 +80,13 @@ def diagnose(
         RoundelayError: no file can be read.
     """
     found, model = Diagnosis(), Model(cluster, predict, machine)
+    strange: list[str] = []
     for given in files:
         try:
             kinds = kinds_of(given)
-            if not kinds:
-                raise RoundelayError(
-                    "nothing known is in it; expected such as a topology, a log of NCCL, a table "
-                    "of nccl-tests, a flight recorder dump, messages of a watchdog, a trace, a "
-                    "plan, or a topology of Slurm or Kueue"
-                )
+            if not kinds and len(files) == 1:
+                raise RoundelayError(f"nothing known is in it; {EXPECTED}")
+            strange += [] if kinds else [given.name]
             for kind in kinds:
                 _take(found, given, kind, model)
             found.files.append((given.name, kinds))
@@ -90,9 +98,17 @@ def diagnose(
             what = message("left out: {error}", error=why)
             found.notes.append((given.name, Note(0, what)))
     if found.files and not any(kinds for _, kinds in found.files):
-        file, note = found.notes[0]
-        raise RoundelayError(f"none of {len(files)} files can be read. {file}: {note.what}")
+        first = [f"{file}: {note.what}" for file, note in found.notes[:1]]
+        why = first[0] if first else f"nothing known is in {names(strange, LISTED)}; {EXPECTED}"
+        raise RoundelayError(f"none of {len(files)} files can be read. {why}")
+    if strange:
+        what = message("left out, as nothing known is in them: {files}",
+                       files=names(strange, LISTED))  # fmt: skip
+        found.notes.append(("", Note(0, what)))
     found.findings[:0] = _joint(found)
+    if [kinds for _, kinds in found.files] == [("facts",)] and not found.findings and found.notes:
+        file, note = found.notes[0]
+        raise RoundelayError(f"{file}: {note.what.values.get('error', note.what)}")
     if len(files) > 1:
         found.findings = [of_file(finding) for finding in found.findings]
     found.sort()
@@ -102,8 +118,8 @@ def diagnose(
 def _joint(found: Diagnosis) -> list[Finding]:
     """Of files that make one picture."""
     return [
-        *_dumped(found), *_logged(found), *time_findings(found.traces),
-        *trace_findings(found.traces), *ras_findings(found.reports),
+        *ended_findings(found.ended), *_dumped(found), *_logged(found),
+        *time_findings(found.traces), *trace_findings(found.traces), *ras_findings(found.reports),
         *inspected_findings(found.inspected), *averaged_findings(found.averaged),
     ]  # fmt: skip
 
@@ -113,8 +129,17 @@ def _dumped(found: Diagnosis) -> list[Finding]:
     if len(jobs) > 1:
         what = message("dumps of one rank are of several jobs; each folder, and each file of "
                        "several ranks, is judged by itself")  # fmt: skip
-        found.notes += [(job[0].file, Note(0, what)) for job in jobs]
-    return [f for job in jobs for f in (*call_findings(job), *dump_findings(job))]
+        found.notes.append((jobs[0][0].file, Note(0, what)))
+    return [f for job in jobs for f in _job(job)]
+
+
+def _job(dumps: Sequence[Dump]) -> list[Finding]:
+    """Of one job's dumps; a circle of calls none of which has ended is the reason of the rest."""
+    called, circles = call_findings(dumps), dump_findings(dumps)
+    if any(finding.kind == "deadlock" for finding in called):
+        return called
+    certain = any(finding.confidence > 0.8 for finding in circles)
+    return [*circles, *called] if certain else [*called, *circles]
 
 
 def _logged(found: Diagnosis) -> list[Finding]:
@@ -123,15 +148,16 @@ def _logged(found: Diagnosis) -> list[Finding]:
     if len(jobs) > 1:
         what = message("logs are of several jobs, as ranks, sizes or communicators tell; each job "
                        "is judged by itself")  # fmt: skip
-        found.notes += [(job.files[0], Note(0, what)) for job in jobs]
+        found.notes.append((jobs[0].files[0], Note(0, what)))
     if len(said) > 1:
         what = message("a rank says different things in two files: they are of several jobs, and "
                        "each is judged by itself")  # fmt: skip
-        found.notes += [(file, Note(0, what)) for file, _ in said]
-    told = [f for file, one in said for f in watched_findings(file, one)]
+        found.notes.append((said[0][0], Note(0, what)))
+    told = [resting_on(f, file) for file, one in said for f in watched_findings(file, one)]
     for job in jobs:
         whole = joined(job.logs)
-        told += [*log_findings(job.name, whole), *apart_findings(job, whole)]
+        found_ = (*log_findings(job.name, whole), *apart_findings(job, whole))
+        told += [resting_on(finding, job.name) for finding in found_]
     return told
 
 
@@ -212,6 +238,10 @@ def _watchdog(found: Diagnosis, given: Given, model: Model) -> None:
     found.said.append((given.name, read_watchdog_lines(given.lines(), given.name)))
 
 
+def _ended(found: Diagnosis, given: Given, model: Model) -> None:
+    found.ended += read_ended_lines(given.lines(), given.name)
+
+
 def _flight(found: Diagnosis, given: Given, model: Model) -> None:
     dumps = read_flight(given.whole(), given.name)
     for dump in dumps:
@@ -279,7 +309,8 @@ TAKE: Final = MappingProxyType(
     {
         **{kind: _machine(read) for kind, read in READ.items()},
         "nccl_graph": _told(read_nccl_graph, graph_findings),
-        "nccl_log": _log, "watchdog": _watchdog, "flight": _flight, "nccl_tests": take_text,
+        "nccl_log": _log, "watchdog": _watchdog, "ended": _ended,
+        "flight": _flight, "nccl_tests": take_text,
         "nccl_tests_json": take_json,
         "facts": take_facts, "topology_conf": _fabric(read_topology_conf),
         "trace": _trace, "execution_trace": _execution, "ras": _ras, "inspector": _inspector,

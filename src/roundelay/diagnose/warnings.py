@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from ..formats.nccl_log import NcclLog, Warned
 from .finding import Area, Figures, Finding, cited, tell
+from .hints import HINTS
 
 
 class Cause(NamedTuple):
@@ -76,6 +77,8 @@ def warning_findings(file: str, log: NcclLog) -> list[Finding]:
     found: dict[str, Finding] = {}
     plain: list[Finding] = []
     for count, warned in log.warned.values():
+        if HINTS.search(warned.text):
+            continue
         cause = next((c for c in CAUSES if c.pattern.search(warned.text)), None)
         if cause is None:
             plain.append(_plain(file, count, warned))

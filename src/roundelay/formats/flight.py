@@ -145,10 +145,13 @@ def _dump(value: Mapping[str, Any], file: str, rank: int | None) -> Dump:
     if "" in groups and "" not in used and len(used) == 1 and not used & set(groups):
         only = next(iter(used))  # Gloo's dump calls the group "" here, and "0" in its entries
         groups[only] = groups.pop("")
+    numbers = _numbers(value.get("entries"))
+    known_as = {name: numbers.get(name, name if name in groups and not numbers else "")
+                for name in status}  # fmt: skip
     return Dump(
         file, own if _is_count(own) else rank, str(value.get("version", ""))[:40], groups, names,
-        _last(status, "last_completed_collective", groups, used),
-        _last(status, "last_enqueued_collective", groups, used), calls, tuple(notes),
+        _last(status, "last_completed_collective", known_as),
+        _last(status, "last_enqueued_collective", known_as), calls, tuple(notes),
     )  # fmt: skip
 
 
@@ -186,16 +189,31 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**40
 
 
+def _numbers(entries: Any) -> dict[str, str]:
+    """Names of groups by the numbers that this rank has given them, as its entries tell."""
+    found: dict[str, str] = {}
+    for entry in entries[-ENTRIES:] if isinstance(entries, list | tuple) else ():
+        if isinstance(entry, dict) and _is_count(entry.get("pg_id")):
+            found.setdefault(str(entry["pg_id"]), _group(entry))
+    return found
+
+
+def _group(entry: Mapping[str, Any]) -> str:
+    group = entry.get("process_group", entry.get("pg_name", ""))
+    if isinstance(group, list | tuple):
+        group = group[0] if group else ""
+    return str(group)[:200]
+
+
 def _last(
-    status: Mapping[str, dict[str, Any]], field: str, groups: Mapping[str, Any], used: set[str]
+    status: Mapping[str, dict[str, Any]], field: str, known_as: Mapping[str, str]
 ) -> dict[str, int]:
-    """The last collective by group. The table counts groups by number, entries by name."""
+    """The last collective by group. The table counts groups by number, entries have names."""
     found = {}
-    for name, about in status.items():
+    for number, about in status.items():
         text = str(about.get(field, ""))[:20]
-        if text.isdecimal():
-            group = name if name in groups or name in used or len(used) != 1 else next(iter(used))
-            found[group] = int(text)
+        if text.isdecimal() and known_as[number]:
+            found[known_as[number]] = int(text)
     return found
 
 
@@ -216,15 +234,12 @@ def _calls(entries: Any, notes: list[Note]) -> Iterator[Call]:
 
 
 def _call(entry: Mapping[str, Any], number: int) -> Call:
-    group = entry.get("process_group", entry.get("pg_name", ""))
-    if isinstance(group, list | tuple):
-        group = group[0] if group else ""
     between = bool(entry.get("is_p2p"))
     sequence = entry.get("p2p_seq_id" if between else "collective_seq_id", entry.get("seq_id"))
     types = entry.get("input_dtypes") or ()
     frames = entry.get("frames") or ()
     return Call(
-        str(group)[:200], sequence if _is_count(sequence) else 0,
+        _group(entry), sequence if _is_count(sequence) else 0,
         str(entry.get("profiling_name", "")).partition(":")[2][:80]
         or str(entry.get("profiling_name", ""))[:80],
         _shapes(entry.get("input_sizes")), _shapes(entry.get("output_sizes")),

@@ -24,8 +24,10 @@ def write_flight(dump: Dump, *, as_json: bool = False) -> bytes:
         name: {"name": name, "desc": dump.names.get(name, ""), "ranks": str(list(ranks))}
         for name, ranks in dump.groups.items()
     }
+    used = (*dump.groups, *(call.group for call in dump.calls), *dump.enqueued, *dump.completed)
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(used))}
     status = {
-        name: {
+        str(numbers[name]): {
             "last_enqueued_collective": dump.enqueued.get(name, -1),
             "last_started_collective": dump.enqueued.get(name, -1),
             "last_completed_collective": dump.completed.get(name, -1),
@@ -36,18 +38,20 @@ def write_flight(dump: Dump, *, as_json: bool = False) -> bytes:
         "version": dump.version or VERSION,
         "pg_config": config,
         "pg_status": dict(sorted(status.items())),
-        "entries": [_entry(call, dump.names, unknown) for call in dump.calls],
+        "entries": [_entry(call, numbers[call.group], dump.names, unknown) for call in dump.calls],
     }
     if as_json:
         return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
     return pickle.dumps(value, protocol=2)
 
 
-def _entry(call: Call, names: Mapping[str, str], unknown: int | None) -> dict[str, Any]:
+def _entry(
+    call: Call, number: int, names: Mapping[str, str], unknown: int | None
+) -> dict[str, Any]:
     file, _, line = call.where.rpartition(":")
     return {
         "record_id": call.record,
-        "pg_id": 0,
+        "pg_id": number,
         "process_group": [call.group, names.get(call.group, "")],
         "collective_seq_id": 0 if call.between else call.sequence,
         "p2p_seq_id": call.sequence if call.between else 0,

@@ -15,7 +15,9 @@ expert parallel:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -23,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import RoundelayError
+from ..i18n import Message
 
 Ints = npt.NDArray[np.int64]
 Pattern: TypeAlias = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "chain"]
@@ -31,6 +34,8 @@ DEGREES: Final = ("tensor", "pipeline", "data")
 ORDER: Final = ("tensor", "data", "pipeline")
 """Megatron-LM's order of ranks, innermost first."""
 RANKS_LIMIT: Final = 1 << 20
+DEGREES_LIMIT: Final = 5
+"""Degrees that a layout may have; all of their orders are tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +114,7 @@ class Job:
         exchanges: those of a step.
         layout: degrees, innermost first; ranks are numbered by them.
         sliced: whether it takes parts of cards (MIG, time slices), too.
+        notes: where it comes from.
     """
 
     name: str
@@ -116,6 +122,7 @@ class Job:
     exchanges: tuple[Exchange, ...]
     layout: tuple[int, ...]
     sliced: bool = False
+    notes: tuple[Message, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.ranks <= RANKS_LIMIT:
@@ -184,6 +191,25 @@ def parallel(
         if groups[key].shape[1] > 1:
             found.append(Exchange(key, _PATTERNS[key], groups[key], size))
     return Job(name, t * p * d, tuple(found), layout, sliced)
+
+
+def layout_of(exchanges: Iterable[Exchange], ranks: int) -> tuple[int, ...]:
+    """Degrees, innermost first, in which all groups of even steps are rows or columns.
+
+    >>> rows, columns = np.arange(32).reshape(4, 8), np.arange(32).reshape(4, 8).T
+    >>> layout_of([Exchange("a", "all_reduce", g, 1.0) for g in (rows, columns)], 32)
+    (8, 4)
+    """
+    borders = {1, ranks}
+    for e in exchanges:
+        steps = np.diff(e.groups, axis=1)
+        if steps.size and steps[0, 0] > 0 and (steps == steps[0, 0]).all():
+            step = int(steps[0, 0])
+            more = borders | {step, step * e.groups.shape[1]}
+            if all(b % a == 0 for a, b in pairwise(sorted(more))) and max(more) == ranks:
+                borders = more
+    found = tuple(b // a for a, b in pairwise(sorted(borders)))
+    return found if 0 < len(found) <= DEGREES_LIMIT else (ranks,)
 
 
 _PATTERNS: Final[dict[str, Pattern]] = {

@@ -22,6 +22,8 @@ from .traffic import Floats, Stage, Traffic
 Bools = npt.NDArray[np.bool_]
 EVEN: Final = 1e-4
 """Weight of the mean load beside the largest, so that a search sees every step towards less."""
+DOMAINS: Final = 1 << 20
+"""More than a level has."""
 
 
 class Tier(NamedTuple):
@@ -141,6 +143,22 @@ def _edges(stage: Stage, cluster: Cluster, block: int) -> Edges:
     return Edges(a, b, o, i, bytes_, 1, stage.steps, stage.fan, bool((~away).any()))
 
 
+@dataclass(frozen=True, eq=False)
+class Crossing:
+    """What one placement's exchanges put on links that other jobs may use, too, in a step.
+
+    Attributes:
+        wire: [part] seconds of an exchange that its busiest link takes, whichever that is.
+        part, link: [entry] of an exchange, and a number of a link, each way of its own.
+        seconds: [entry] that it takes where it has all of the link.
+    """
+
+    wire: Floats
+    part: Ints
+    link: Ints
+    seconds: Floats
+
+
 class Objective:
     """Seconds of a step's exchanges, of many placements at once."""
 
@@ -161,6 +179,29 @@ class Objective:
         """[placement] seconds."""
         return self._all(nodes, 0.0)
 
+    def crossing(self, nodes: Ints) -> Crossing:
+        """What crosses levels of switches, of one placement.
+
+        Args:
+            nodes: [block] the node it stands in.
+        """
+        nothing = np.zeros(0, np.int64)
+        wires, parts, links, seconds = [], [nothing], [nothing], [np.zeros(0)]
+        for number, whole in enumerate(self.wholes):
+            wire, _, tops = self._wire(whole, nodes[None])
+            p = min(usable(self.protocols, whole.size),
+                    key=lambda p: self._by(p, whole, wire, tops)[0])  # fmt: skip
+            own, net = self._rates(p, whole)
+            wires.append(whole.calls * max(own, float(wire[0]) / net))
+            for height, tier in enumerate(self.tiers[1:]):
+                for stage in whole.stages:
+                    for link, load in _by_link(stage, tier, nodes):
+                        links.append(link * len(self.tiers) + height)
+                        seconds.append(whole.calls * load / net)
+                        parts.append(np.full(len(link), number))
+        return Crossing(np.array(wires), np.concatenate(parts), np.concatenate(links),
+                        np.concatenate(seconds))  # fmt: skip
+
     def _all(self, nodes: Ints, even: float) -> Floats:
         nodes = np.atleast_2d(nodes)
         total = np.zeros(len(nodes))
@@ -169,6 +210,14 @@ class Objective:
         return total
 
     def _one(self, whole: Whole, nodes: Ints, even: float) -> Floats:
+        wire, mean, tops = self._wire(whole, nodes)
+        best = np.full(len(nodes), np.inf)
+        for p in usable(self.protocols, whole.size):
+            best = np.minimum(best, self._by(p, whole, wire, tops))
+        return best + even * mean
+
+    def _wire(self, whole: Whole, nodes: Ints) -> tuple[Floats, Floats, list[Ints]]:
+        """[placement] seconds of the busiest link, of all, and by stage the highest level."""
         wire, mean, tops = np.zeros(len(nodes)), np.zeros(len(nodes)), []
         for stage in whole.stages:
             tops.append(np.zeros(len(nodes), np.int64))
@@ -177,15 +226,17 @@ class Objective:
                 wire = np.maximum(wire, most)
                 mean += sums / nodes.shape[1]
                 tops[-1][crossing] = height + 1
-        best = np.full(len(nodes), np.inf)
-        for p in usable(self.protocols, whole.size):
-            best = np.minimum(best, self._by(p, whole, wire, tops))
-        return best + even * mean
+        return wire, mean, tops
+
+    def _rates(self, p: Protocol, whole: Whole) -> tuple[float, float]:
+        """Seconds of a call inside a block, and the part of a network's line rate."""
+        cluster = self.cluster
+        own = whole.inside / (cluster.inside.rate * p.efficiency[cluster.inside.medium])
+        return own, p.efficiency.get(cluster.nics.medium, 1.0)
 
     def _by(self, p: Protocol, whole: Whole, wire: Floats, tops: Sequence[Ints]) -> Floats:
         cluster, passed = self.cluster, np.array([0, *(tier.passed for tier in self.tiers)])
-        net = p.efficiency.get(cluster.nics.medium, 1.0)
-        own = whole.inside / (cluster.inside.rate * p.efficiency[cluster.inside.medium])
+        own, net = self._rates(p, whole)
         seconds = p.base + np.maximum(own, wire / net)
         for stage, top in zip(whole.stages, tops, strict=True):
             far = p.between + cluster.nics.latency
@@ -196,34 +247,76 @@ class Objective:
         return seconds
 
 
+class Ways(NamedTuple):
+    """What a stage puts on the links of a level.
+
+    Attributes:
+        used: [domain] their numbers.
+        each: by way, [placement, domain, lane] seconds by line rate; [placement, domain * domain,
+            lane] where each two have links of their own.
+        crosses: [placement] whether any message crosses.
+    """
+
+    used: Ints
+    each: list[Floats]
+    crosses: Bools
+
+
 def _load(stage: Edges, tier: Tier, nodes: Ints, cards: bool) -> tuple[Floats, Floats, Bools]:
     """[placement] seconds of the busiest link by line rate, of all, and whether any crosses."""
+    k = len(nodes)
+    most, sums = np.zeros(k), np.zeros(k)
+    ways = _ways(stage, tier, nodes, cards)
+    if ways is None:
+        return most, sums, np.zeros(k, bool)
+    for load in ways.each:
+        flat = load.reshape(k, -1)
+        most, sums = np.maximum(most, flat.max(axis=1)), flat.sum(axis=1)
+    return most, sums, ways.crosses
+
+
+def _by_link(stage: Edges, tier: Tier, nodes: Ints) -> list[tuple[Ints, Floats]]:
+    """By way, numbers of links and the seconds of each; of its lanes the busiest stands for all."""
+    ways = _ways(stage, tier, nodes[None], cards=False)
+    if ways is None:
+        return []
+    found, numbers = [], ways.used
+    if tier.pairs:
+        numbers = (ways.used[:, None] * DOMAINS + ways.used).ravel()
+    for way, load in enumerate(ways.each):
+        seconds = load[0].max(axis=1)
+        busy = np.flatnonzero(seconds)
+        found.append((2 * numbers[busy] + way, seconds[busy]))
+    return found
+
+
+def _ways(stage: Edges, tier: Tier, nodes: Ints, cards: bool) -> Ways | None:
+    """What is on the links; of cards on a block's own. None where nothing crosses."""
     k, blocks = nodes.shape
-    none = np.zeros(k), np.zeros(k), np.zeros(k, bool)
     if not len(stage.src):
-        return none
+        return None
     used, domain = np.unique(nodes // tier.nodes, return_inverse=True)
+    domain = domain.reshape(nodes.shape)
     a, b = domain[:, stage.src], domain[:, stage.dst]
     out, into = stage.out % tier.parts, stage.into % tier.parts
     cross = a != b
     if not cards:
         cross = cross | (out != into)
     if not cross.any():
-        return none
+        return None
     if cards:  # a block has network cards of its own
         a, b, count = stage.src[None, :], stage.dst[None, :], blocks
     else:
         count = len(used)
-    first = np.arange(k)[:, None] * (count * (count if tier.pairs else 1))
+    links = count * (count if tier.pairs else 1)
+    first = np.arange(k)[:, None] * links
     alike = 1 if cards else -(-stage.copies // tier.parts)
     weight = np.where(cross, stage.bytes * alike, 0.0).ravel()
     lanes, lane = np.unique([out, into], return_inverse=True)
     out, into = lane.reshape(2, -1)
-    ways = [(a * count + b, out)] if tier.pairs else [(a, out), (b, into)]
-    most, sums = np.zeros(k), np.zeros(k)
-    for at, port in ways:
+    each = []
+    for at, port in [(a * count + b, out)] if tier.pairs else [(a, out), (b, into)]:
         index = ((first + at) * len(lanes) + port).ravel()
-        size = k * count * (count if tier.pairs else 1) * len(lanes)
-        load = np.bincount(index, weight, size).reshape(k, -1) / tier.rate
-        most, sums = np.maximum(most, load.max(axis=1)), load.sum(axis=1)
-    return most, sums, cross.any(axis=1)
+        load = np.bincount(index, weight, k * links * len(lanes)) / tier.rate
+        each.append(load.reshape(k, links, len(lanes)))
+    return Ways(used, each, cross.any(axis=1))

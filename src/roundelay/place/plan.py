@@ -171,7 +171,7 @@ def _placed(
     best = min(prices, key=lambda name: prices[name].seconds)
     costs = {name: p.seconds for name, p in prices.items() if name != "ours"} | against
     costs["optimum"] = placing.optimum() if exact else None
-    why = tuple(_because(placing, found[best], prices[best]))
+    why = (*placing.job.notes, *_because(placing, found[best], prices[best]))
     return Placement(placing.job, placing.cards(found[best]), prices[best], costs, why)
 
 

@@ -35,7 +35,7 @@ from ..collectives import UnknownName
 from ..errors import RoundelayError
 from ..files import read_file
 from ..units import parse_size
-from .job import ORDER, Exchange, Job, Model, Pattern, parallel
+from .job import ORDER, Exchange, Job, Model, Pattern, layout_of, parallel
 
 FILE_LIMIT: Final = 2**24
 """Bytes of a job file."""
@@ -142,7 +142,8 @@ def _few(text: str) -> dict[str, Any]:
         key, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or not value:
             raise RoundelayError(f"{pair!r:.80}; expected key=value,key=value, such as tensor=8,"
-                                 "data=4,data_bytes=2GiB, or a .toml or .json file")  # fmt: skip
+                                 "data=4,data_bytes=2GiB, a .toml or .json file, or a trace"
+                                 )  # fmt: skip
         if key in seen:
             raise RoundelayError(f"{key} stands there twice; expected it once")
         seen.add(key)
@@ -204,7 +205,26 @@ def _explicit(file: JobFile, name: str, degrees: dict[str, int]) -> Job:
         groups = np.array(e.groups, np.int64)
         found.append(Exchange(e.name, e.pattern, groups, float(_size(e.name, e.size)), e.calls))
     ranks = file.ranks or 1 + max(int(e.groups.max()) for e in found)
-    return Job(name, ranks, tuple(found), (ranks,), file.sliced)
+    return Job(name, ranks, tuple(found), layout_of(found, ranks), file.sliced)
+
+
+def write_job(job: Job) -> str:
+    """A job file in TOML, group by group, which `read_job` takes."""
+    notes = [f"# {' '.join(str(note).split())}" for note in job.notes]
+    head = [f"name = {_quoted(job.name)}", f"ranks = {job.ranks}"]
+    if job.sliced:
+        head.append("sliced = true")
+    lines = [*(note for note in notes if note.isprintable()), *head]
+    for e in job.exchanges:
+        groups = ",\n  ".join(map(str, e.groups.tolist()))
+        lines += ["", "[[exchange]]", f"name = {_quoted(e.name)}", f'pattern = "{e.pattern}"',
+                  f"groups = [\n  {groups},\n]", f"size = {round(e.size)}",
+                  f"calls = {e.calls}"]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()
 
 
 def _size(where: str, text: str | int) -> int:

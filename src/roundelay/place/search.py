@@ -90,6 +90,8 @@ def choices(room: Ints, blocks: int, sizes: list[int], layout: tuple[int, ...]) 
             yield np.repeat(np.arange(len(room)), take)
         if height:
             yield from _evenly(room, blocks, sizes, height, domain)
+    for size in sizes[1:-1]:
+        yield _spread(room, blocks, size)
     yield first_fit(room, blocks)
 
 
@@ -139,6 +141,13 @@ def _evenly(room: Ints, blocks: int, sizes: list[int], height: int, domain: int)
             _descend(room, take, count, sizes[: height - 1], slice(first, end))
         yield np.repeat(np.arange(len(room)), take)
         return
+
+
+def _spread(room: Ints, blocks: int, size: int) -> Ints:
+    """One slot of each domain in turn: each then has most of what leads out of it."""
+    nodes = np.repeat(np.arange(len(room)), room)
+    turn = np.arange(len(nodes)) - np.searchsorted(nodes // size, nodes // size)
+    return np.sort(nodes[np.argsort(turn, kind="stable")[:blocks]])
 
 
 def search(

@@ -178,20 +178,24 @@ def _usual(taken: _Taken, kind: tuple[str, int, int]) -> bool:
 
 
 def _choices(parts: Sequence[_Part]) -> Iterator[str]:
-    """Parts side by side with the same choice are one."""
-    joined: list[tuple[int, int, Row]] = []
+    """Parts side by side with the same algorithm and protocol are one."""
+    joined: list[tuple[int, int, list[Row]]] = []
     for part in parts:
         if part.at is None:
             continue
-        low, high, row = part.low, part.high, part.at.row
-        same = bool(joined) and joined[-1][1] + 1 == low and _same(joined[-1][2], row)
-        if same:
-            low = joined.pop()[0]
-        joined.append((low, high, row))
-    for low, high, row in joined:
-        channels = counted(row.channels, "channel", "channels")
-        yield f"{_sizes(low, high)} {row.algorithm}/{row.protocol} ({channels})"
+        low, high, rows = part.low, part.high, [part.at.row]
+        if joined and joined[-1][1] + 1 == low and _same(joined[-1][2][-1], part.at.row):
+            low, _, before = joined.pop()
+            rows = [*before, *rows]
+        joined.append((low, high, rows))
+    for low, high, rows in joined:
+        yield f"{_sizes(low, high)} {rows[0].algorithm}/{rows[0].protocol} ({_channels(rows)})"
+
+
+def _channels(rows: Sequence[Row]) -> str:
+    least, most = (end(row.channels for row in rows) for end in (min, max))
+    return counted(most, "channel", "channels") if least == most else f"{least} to {most} channels"
 
 
 def _same(a: Row, b: Row) -> bool:
-    return (a.algorithm, a.protocol, a.channels) == (b.algorithm, b.protocol, b.channels)
+    return (a.algorithm, a.protocol) == (b.algorithm, b.protocol)

@@ -30,7 +30,8 @@ _SIZES: Final = {
     "int": 4, "long": 8, "float8_e4m3fn": 1, "float8_e5m2": 1, "complexfloat": 8,
     "complexdouble": 16, "uint16": 2, "uint32": 4, "uint64": 8, "float8_e4m3fnuz": 1,
     "float8_e5m2fnuz": 1, "long int": 8, "unsigned char": 1, "signed char": 1, "short int": 2,
-    "c10::half": 2, "c10::bfloat16": 2,
+    "c10::half": 2, "c10::bfloat16": 2, "float16": 2, "float32": 4, "float64": 8, "int8": 1,
+    "uint8": 1, "int16": 2, "int32": 4, "int64": 8,
 }  # fmt: skip
 IN_KERNEL: Final = re.compile(
     r"nccl(?:Dev)?Kernel_([A-Za-z]+)|ncclSymkDevKernel_([A-Za-z]+)|"

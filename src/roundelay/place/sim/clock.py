@@ -9,7 +9,9 @@ from typing import Any, Final, Literal
 
 from ...errors import RoundelayError
 from ...topology import Cluster
+from ..job import Ints
 from .arrivals import Arrival
+from .contention import Contention, Crowd
 from .kinds import CUTS, Kind, cut_job
 from .nodes import Nodes
 from .queue import Queue
@@ -32,6 +34,7 @@ class Settings:
         exchange: part of a step that the exchange takes where it is cheapest.
         backfill: see `Queue`.
         seed: of failures.
+        contention: whether jobs slow one another on links that they share; see `longer`.
     """
 
     policy: str
@@ -40,10 +43,14 @@ class Settings:
     exchange: float
     backfill: bool = True
     seed: int = 1
+    contention: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.exchange <= 1:
             raise RoundelayError(f"exchange: {self.exchange:g}; expected a part from 0 to 1")
+        if self.contention and not self.exchange:
+            raise RoundelayError("exchange takes no part of a step, so no job can slow another; "
+                                 "expected more than 0 with contention, such as 0.2")  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -90,6 +97,7 @@ class ClusterClock:
         runs = [Run(i, job, _kind(kinds, cluster, i, job.cards), job.seconds)
                 for i, job in enumerate(jobs)]  # fmt: skip
         self.outcome = Outcome(runs)
+        self.contention = Contention() if settings.contention else None
         self.record = Record(cluster, settings.exchange) if record else None
         self.left, self._in_vain = len(runs), 0
         self._events: list[tuple[float, int, str, Any]] = []
@@ -122,6 +130,8 @@ class ClusterClock:
             _, _, what, about = heapq.heappop(self._events)
             getattr(self, f"_{what}")(about)
         self.queue.serve(now, self._start, self._preempt)
+        if self.contention:
+            self._crowd(self.contention)
 
     def _at(self, time: float, what: str, about: Any) -> None:
         heapq.heappush(self._events, (time, self._count, what, about))
@@ -143,8 +153,7 @@ class ClusterClock:
             run.advance(self.now)
             nodes = run.nodes
             run.finish(self.now, self.settings.saving)
-            self.queue.running.discard(run)
-            self.nodes.give_back(run, nodes)
+            self._leave(run, nodes)
             if self.record:
                 self.record.end(self.now, run, self.settings.saving.save)
             self.left -= 1
@@ -220,6 +229,12 @@ class ClusterClock:
             run.pace = self.settings.rates.slower if slow else 1.0
             self._plan(run)
 
+    def _crowd(self, contention: Contention) -> None:
+        for run, crowd, met in contention.changed():
+            run.advance(self.now)
+            run.crowd, run.met = crowd, met
+            self._plan(run)
+
     def _start(self, run: Run) -> None:
         kind = run.kind
         room = self.nodes.room(kind.block)[0]
@@ -229,6 +244,10 @@ class ClusterClock:
         self.nodes.take(run, nodes)
         self.queue.running.add(run)
         run.start(self.now, nodes, exchange, 1 + self.settings.exchange * (exchange - 1))
+        if self.contention and kind.blocks > 1 and self.settings.exchange:
+            step = kind.cheapest / self.settings.exchange * run.longer
+            crossing = kind.objective.crossing(nodes)
+            self.contention.add(run, Crowd(crossing, step, kind.cheapest * exchange))
         self._pace([run])
 
     def _plan(self, run: Run) -> None:
@@ -247,11 +266,17 @@ class ClusterClock:
         run.stop(self.settings.saving, saved=saved)
         if run.work > work:
             self._in_vain = 0
-        self.queue.running.discard(run)
-        self.nodes.give_back(run, nodes)
+        self._leave(run, nodes)
         if self.record:
             self.record.stop(self.now, run, reason, self.settings.saving.save)
         self.queue.add(run)
+
+    def _leave(self, run: Run, nodes: Ints) -> None:
+        """Its cards are free again."""
+        self.queue.running.discard(run)
+        self.nodes.give_back(run, nodes)
+        if self.contention:
+            self.contention.drop(run)
 
     def _give_up(self) -> None:
         run = max((r for r in self.outcome.runs if r.ended < 0), key=lambda r: r.failures)

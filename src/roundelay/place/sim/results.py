@@ -18,7 +18,7 @@ from .kinds import Kind
 from .rates import HOUR, Rates
 from .run import Run, Saving
 
-PARTS = ("work", "dearer", "slowed", "saving", "restarting", "again")
+PARTS = ("work", "dearer", "crowded", "slowed", "saving", "restarting", "again")
 """Of the seconds that jobs hold their cards; see `Run`."""
 
 
@@ -90,6 +90,8 @@ class Summary:
         fragmentation: see `Nodes`; in the mean over time.
         exchange_slowdown: an exchange over the cheapest one, of jobs on several nodes, in the mean
             over the time that they hold their cards.
+        crowding: an exchange with other jobs on its links over the same one alone, likewise; None
+            where they don't slow one another.
         card_hours: held by jobs, by `PARTS`, which add up to them.
         outcome: all of it.
     """
@@ -99,6 +101,7 @@ class Summary:
     makespan_s: float
     fragmentation: float
     exchange_slowdown: float
+    crowding: float | None
     card_hours: Mapping[str, float]
     outcome: Outcome
 
@@ -137,23 +140,26 @@ def compare(
     for policy in policies:
         one = replace(settings, policy=policy)
         clock = ClusterClock(cluster, jobs, one, kinds, record=record)
-        found.append(summary(policy, clock.run()))
+        found.append(summary(policy, clock.run(), contention=one.contention))
         done(found[-1])
     return found
 
 
-def summary(policy: str, outcome: Outcome) -> Summary:
+def summary(policy: str, outcome: Outcome, *, contention: bool) -> Summary:
     """The figures of one."""
     runs = outcome.runs
     several = [r for r in runs if r.kind.blocks > 1]
-    held = sum(r.held * r.arrival.cards for r in several)
-    exchanged = sum(r.exchanged * r.arrival.cards for r in several)
+    held, exchanged, shared = (
+        sum(getattr(r, what) * r.arrival.cards for r in several)
+        for what in ("held", "exchanged", "shared")
+    )
     return Summary(
         policy,
         float(np.mean([r.started - r.arrival.submit for r in runs])),
         outcome.over - min(r.arrival.submit for r in runs),
         outcome.fragmentation,
         exchanged / held if held else 1.0,
+        (shared / exchanged if exchanged else 1.0) if contention else None,
         {part: _card_hours(runs, part) for part in PARTS},
         outcome,
     )

@@ -31,8 +31,9 @@ class Run:
     """A job from its arrival to its end.
 
     Seconds that it holds its cards are `work`, where its exchange is cheapest, or one of `dearer`
-    (its exchange takes longer there), `slowed` (by a slow node), `saving`, `restarting` and `again`
-    (work and saves that a failure takes, to be done once more).
+    (its exchange takes longer there), `crowded` (by others on its links), `slowed` (by a slow
+    node), `saving`, `restarting` and `again` (work and saves that a failure takes, to be done once
+    more).
 
     `clock` counts seconds since the last start at the job's own pace: first what it owes, then work
     and saves in turn.
@@ -43,10 +44,12 @@ class Run:
         exchange: an exchange over the cheapest one.
         longer: times that work takes for it.
         pace: times longer for a slow node.
+        crowd: times longer for others on its links.
+        met: an exchange with them over one alone.
         planned: when it ends as things are.
         version: of its plan; the ends of older ones are void.
         started: first; -1: not yet. `ended` likewise.
-        exchanged: seconds held, times `exchange`.
+        exchanged, shared: seconds held, times `exchange`, and times that and `met`.
     """
 
     number: int
@@ -58,6 +61,8 @@ class Run:
     exchange: float = 1.0
     longer: float = 1.0
     pace: float = 1.0
+    crowd: float = 1.0
+    met: float = 1.0
     clock: float = 0.0
     seen: float = 0.0
     planned: float = inf
@@ -69,8 +74,10 @@ class Run:
     moved: int = 0
     held: float = 0.0
     exchanged: float = 0.0
+    shared: float = 0.0
     work: float = 0.0
     dearer: float = 0.0
+    crowded: float = 0.0
     slowed: float = 0.0
     saving: float = 0.0
     restarting: float = 0.0
@@ -79,17 +86,21 @@ class Run:
     def start(self, now: float, nodes: Ints, exchange: float, longer: float) -> None:
         """On nodes where its exchange takes so many times the least, and its work therefore too."""
         self.nodes, self.exchange, self.longer = nodes, exchange, longer
-        self.clock, self.seen, self.pace = 0.0, now, 1.0
+        self.clock, self.seen = 0.0, now
+        self.pace = self.crowd = self.met = 1.0
         if self.started < 0:
             self.started = now
 
     def advance(self, now: float) -> None:
         """Let time pass."""
         gone = now - self.seen
-        self.clock += gone / self.pace
-        self.slowed += gone - gone / self.pace
+        quick = gone / self.crowd
+        self.clock += quick / self.pace
+        self.crowded += gone - quick
+        self.slowed += quick - quick / self.pace
         self.held += gone
         self.exchanged += gone * self.exchange
+        self.shared += gone * self.exchange * self.met
         self.seen = now
 
     def saves(self, saving: Saving) -> int:
@@ -104,7 +115,9 @@ class Run:
     def replan(self, saving: Saving) -> None:
         """When it will end as things are."""
         self.version += 1
-        self.planned = self.seen + max(0.0, self.whole(saving) - self.clock) * self.pace
+        self.planned = (
+            self.seen + max(0.0, self.whole(saving) - self.clock) * self.pace * self.crowd
+        )
 
     def stop(self, saving: Saving, *, saved: bool) -> None:
         """Keep what is saved; all of it where it had notice, for a save more before it goes on."""

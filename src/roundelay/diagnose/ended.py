@@ -1,0 +1,72 @@
+"""What is said of processes that have ended: the ranks that others then wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from ..formats.ended import Cause, End
+from .finding import Figures, Finding, cited, tell
+from .seen import names
+
+LISTED: Final = 4
+
+
+class _Told(NamedTuple):
+    kind: str
+    reason: str
+    advice: str
+    confidence: float
+
+
+_SAID: Final[MappingProxyType[Cause, _Told]] = MappingProxyType({
+    "xid": _Told(
+        "card_failed", "The driver reports an error of a card: {said}.",
+        "Look the number up in NVIDIA's table of Xid errors. 79 (fallen off the bus), 48, 63, 64, "
+        "94, 95 (memory) and 74 (NVLink) are the card's: reset or replace it; 13 and 31 are as a "
+        "rule the program's.", 0.9),
+    "memory": _Told(
+        "out_of_memory", "Rank {ranks} ran out of the card's memory: {said}.",
+        "Give that rank less: a smaller batch or shorter sequences, activation checkpointing, "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; see whether ranks get unequal shares, "
+        "and what else uses the card (nvidia-smi).", 0.95),
+    "killed": _Told(
+        "killed", "Rank {ranks} was killed from outside (signal 9): {said}.",
+        "As a rule the host, the container or the job had no memory left: see dmesg and the limits "
+        "of cgroup and scheduler, start fewer data workers, hold fewer copies of the data.", 0.85),
+    "crashed": _Told(
+        "crashed", "Rank {ranks} crashed: {said}.",
+        "Read what stands before it; run that rank with PYTHONFAULTHANDLER=1 and keep the core. "
+        "Signal 7 is often a full /dev/shm, 11 a fault in a library.", 0.85),
+    "raised": _Told(
+        "raised", "Rank {ranks} ended with an error of its own: {said}.",
+        "Mend that first; read the lines above it.", 0.75),
+})  # fmt: skip
+
+
+def ended_findings(ends: Sequence[End]) -> list[Finding]:
+    """A finding for each cause, with its ranks; each rank of a file by what it met first."""
+    first: dict[object, End] = {}
+    for end in ends:
+        who = (end.cause, end.said) if end.rank is None else end.rank
+        at = (end.line.file, who)
+        first.setdefault(at, end)
+    by: dict[Cause, list[End]] = {}
+    for end in first.values():
+        by.setdefault(end.cause, []).append(end)
+    return [_told(cause, by[cause]) for cause in _SAID if cause in by]
+
+
+def _told(cause: Cause, ends: Sequence[End]) -> Finding:
+    said, ranks = _SAID[cause], sorted({end.rank for end in ends if end.rank is not None})
+    figures: Figures = {"ranks": names([str(rank) for rank in ranks], 8) or "?",
+                        "said": ends[0].said.rstrip("."), "count": len(ends)}  # fmt: skip
+    reason = [said.reason]
+    if cause != "xid":
+        reason.append("The others wait for it, or lose their connections to it, and say so later.")
+    lines = list(dict.fromkeys(end.line for end in ends))[:LISTED]
+    subject = names(list(dict.fromkeys(line.file for line in lines)), 3)
+    return tell(said.kind, f"rank {figures['ranks']}, {subject}", figures, reason,
+                said.advice, cited(subject, *lines), fault=True, confidence=said.confidence,
+                area="hang")  # fmt: skip

@@ -1,0 +1,30 @@
+"""Warnings of NCCL and RCCL that advise a setting of the host: every sound run prints them, too."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ..formats.nccl_log import NcclLog
+from .finding import Figures, Finding, cited, tell
+
+HINTS: Final = re.compile(
+    r"NUMA auto balancing enabled|Missing \"?iommu=pt|(?:GPU|HSA)_\w+ .*recommended|"
+    r"HSA_FORCE_FINE_GRAIN_PCIE", re.I,
+)  # fmt: skip
+
+
+def host_settings(file: str, log: NcclLog) -> Finding | None:
+    """What the library advises to set."""
+    told = [warned for _, warned in log.warned.values() if HINTS.search(warned.text)]
+    if not told:
+        return None
+    figures: Figures = {"count": len(told), "said": "; ".join(w.text[:160] for w in told[:4])}
+    return tell(
+        "host_setting", file, figures,
+        ["The library advises settings of the host, as it does in every run without them: {said}",
+         "Nothing is wrong because of that; times vary more, and in virtual machines hangs are "
+         "known without iommu=pt."],
+        "sudo sysctl kernel.numa_balancing=0; iommu=pt among the kernel's parameters.",
+        cited(file, *(warned.line for warned in told[:4])), confidence=0.85, area="machine",
+    )  # fmt: skip
