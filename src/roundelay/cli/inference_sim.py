@@ -34,6 +34,7 @@ from ..units import format_time, parse_time
 from .base import Command, say
 from .instanced import instances, write, write_options
 from .output import emit, figure, table
+from .serving import tell_lacking
 from .targets import Checked, cluster_option, no_use
 
 MADE_UP = (2000, 2.0, 1000, 100)
@@ -176,7 +177,7 @@ def _measured(times: Sequence[float | None], batch: int, start: float) -> Speed:
 
 def _clocked(where: Cluster, tp: int, model: Mapping[str, int], rate: float | None, batch: int,
              start: float, measured: Sequence[float | None]) -> Speed:  # fmt: skip
-    from ..workloads.generate.clocked import Large, memory_rate, overfull, speed
+    from ..workloads.generate.clocked import Large, memory_rate, speed
 
     if any(time is not None for time in measured):
         raise click.UsageError("--cluster takes times from the clock; leave out --prefill, --step "
@@ -185,11 +186,7 @@ def _clocked(where: Cluster, tp: int, model: Mapping[str, int], rate: float | No
     if shape.heads % tp:
         raise click.UsageError(f"--tp {tp}, and {shape.heads} heads; expected a divisor of them, "
                                "as each card has whole heads")  # fmt: skip
-    if found := overfull(where, tp, shape):
-        weights, memory = (f"{size / 1e9:,.4g} GB" for size in found)
-        click.echo(say("note: of the weights each card has {weights}, and its memory is {memory}: "
-                       "they don't fit. More cards (--tp) or a smaller model would",
-                       weights=weights, memory=memory), err=True)  # fmt: skip
+    tell_lacking(where, tp, shape)
     return speed(where, tp, shape, rate or memory_rate(where), batch, start)
 
 
