@@ -243,7 +243,7 @@ def test_a_model_that_does_not_fit_is_said(capsys):
     big = ["inference-sim", "--layers", "126", "--hidden", "16384", "--inner", "53248",
            "--policy", "fixed", "--cluster"]  # fmt: skip
     assert run([*big, "dgx-h100"]) == 0
-    assert "each card has 100.9 GB, and its memory is 80 GB" in capsys.readouterr().err
+    assert "A card would hold 101 GB of weights, and has 80 GB" in capsys.readouterr().err
     assert run([*big, "hgx-h200"]) == 0
     assert not capsys.readouterr().err
     assert run(["inference-sim", "--policy", "fixed", "--cluster", "dgx-h100"]) == 0
