@@ -3,7 +3,7 @@
 import pytest
 
 from roundelay import cli
-from roundelay.cli.output import save
+from roundelay.cli.output import write_whole
 from roundelay.diagnose.finding import shown
 from roundelay.diagnose.logs import log_findings
 from roundelay.formats.nccl_log import read_nccl_log
@@ -114,7 +114,7 @@ def test_advice_of_the_library_is_no_fault(told):
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     file = tmp_path / "r.md"
-    save(file, "before")
+    write_whole(file, "before")
     file.chmod(0o640)
 
     def full(self, data):
@@ -124,14 +124,14 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
 
     monkeypatch.setattr("pathlib.Path.write_bytes", full)
     with pytest.raises(OSError, match="No space left") as error:
-        save(file, "after")
+        write_whole(file, "after")
     assert error.value.filename == str(file)
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == ["r.md"]
     assert file.read_text() == "before"
-    save(file, "after")
+    write_whole(file, "after")
     assert (file.read_text(), file.stat().st_mode & 0o777) == ("after", 0o640)
-    save(tmp_path / "/dev/null", "nowhere")
+    write_whole(tmp_path / "/dev/null", "nowhere")
 
 
 def test_findings_are_told_though_the_report_cannot_be_saved(told):

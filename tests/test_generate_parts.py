@@ -215,7 +215,10 @@ def test_bad_requests_say_what_is_wrong(tokenizer, body, why):
 @pytest.mark.parametrize(
     ("message", "why"),
     [
-        ({"role": "tool", "content": "a"}, "role 'tool'; expected one of system, user, assistant"),
+        (
+            {"role": "tool", "content": "a"},
+            "role 'tool'; expected one of system, developer, user, assistant",
+        ),
         ({"role": "user", "content": [{"type": "image_url", "image_url": {}}]}, "expected 'text'"),
     ],
 )

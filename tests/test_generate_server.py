@@ -69,6 +69,8 @@ def test_chats_and_choices(port):
 def test_models_health_and_metrics(port):
     models = json.loads(ask(port, "/v1/models")[2])
     assert [m["id"] for m in models["data"]] == ["SmolLM2-135M-Instruct.Q4_1"]
+    assert json.loads(ask(port, "/v1/models/SmolLM2-135M-Instruct.Q4_1")[2]) == models["data"][0]
+    assert ask(port, "/v1/models/gpt/4")[0] == 404
     status, _, body = ask(port, "/health")
     assert (status, json.loads(body)["status"]) == (200, "ok")
     before = gauge(port, "tokens_total")

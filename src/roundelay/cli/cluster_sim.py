@@ -33,7 +33,7 @@ from ..topology import Cluster
 from ..units import parse_time
 from .base import Command
 from .compared import WHAT, chart, entry, told
-from .output import emit
+from .output import emit, write_whole
 from .progress import progress
 from .targets import Checked, cluster_option, no_use
 
@@ -135,7 +135,7 @@ def command(
     advice = checkpoints(where, [job.cards for job in jobs], save, restart, rates)
     emit(entry(found, advice, where), as_json, lambda: told(found, advice, where))
     if log:  # behind what is printed, which a full disk must not take away
-        log.write_bytes(msgspec.json.encode(make_log(where, found, saves)) + b"\n")
+        write_whole(log, msgspec.json.encode(make_log(where, found, saves)) + b"\n")
     if draw:
         draw(chart(found, what, where))
 

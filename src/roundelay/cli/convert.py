@@ -14,7 +14,7 @@ from ..diagnose.given import Given
 from ..errors import RoundelayError
 from ..formats.msccl_xml import PROTOCOLS
 from .base import Command, say
-from .output import emit, save
+from .output import emit, write_whole
 
 
 @click.command(
@@ -50,7 +50,7 @@ def command(
         sys.stdout.buffer.write(done.data)
         sys.stdout.buffer.flush()
     else:
-        save(Path(out), done.data)
+        write_whole(Path(out), done.data)
     value = {"from": done.source, "to": done.target, "file": out, "bytes": len(done.data),
              "proved": done.proved, "why": done.why}  # fmt: skip
     told = _told(done.source, done.target, done.proved, done.why)

@@ -21,7 +21,7 @@ from ..i18n import translator
 from ..simulate.nccl import predict
 from ..topology import Cluster
 from .base import Command, language, say
-from .output import emit, save
+from .output import emit, write_whole
 from .targets import cluster_option, only_one, ranks_option
 
 FILES = 10000
@@ -86,7 +86,7 @@ def command(
         click.echo(": ".join(filter(None, words)), err=True)
     if report:
         text = markdown(value, tell) if report.suffix == ".md" else html(value, tell, language())
-        save(report, text)
+        write_whole(report, text)
     return int(not found.ok)
 
 

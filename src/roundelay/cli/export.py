@@ -11,7 +11,7 @@ import msgspec
 
 from ..formats.schedule import schema, write_schedule
 from .base import Command
-from .output import save
+from .output import write_whole
 from .targets import one_schedule, params_option, ranks_option, root_option, target_argument
 
 
@@ -53,6 +53,6 @@ def deliver(data: bytes, output: Path | None, as_json: str | None) -> None:
     """Write into the file that is named, or to stdout."""
     file = output or (Path(as_json) if as_json and as_json != "-" else None)
     if file:
-        save(file, data)
+        write_whole(file, data)
     else:
         click.echo(data, nl=False)

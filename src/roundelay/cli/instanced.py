@@ -14,6 +14,7 @@ from ..topology import Cluster
 from ..units import format_time
 from .base import say
 from .defined import crds_option, definitions
+from .output import write_whole
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -115,5 +116,5 @@ def write(found: Instances, asked: Mapping[str, Any]) -> None:
     texts, folder = files(found, definitions(asked["crds"])), asked["folder"]
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
-        (folder / name).write_text(text, "utf-8")
+        write_whole(folder / name, text)
         click.echo(say("wrote {path}", path=folder / name), err=True)

@@ -22,11 +22,11 @@ def emit(value: Any, as_json: str | None, table: Callable[[], str]) -> None:
         if as_json == "-":
             click.echo(text)
             return
-        save(Path(as_json), text + "\n")
+        write_whole(Path(as_json), text + "\n")
     click.echo(table())
 
 
-def save(path: Path, what: str | bytes) -> None:
+def write_whole(path: Path, what: str | bytes) -> None:
     """Write a file whole, or leave what was there before, as on a full disk.
 
     Raises:

@@ -15,7 +15,7 @@ from ..web.named import name_of
 from ..web.page import page
 from ..web.states import CURVED, PLAYED, TIMED, VIEWS, asked, state_text
 from .base import Command, say
-from .output import emit
+from .output import emit, write_whole
 
 OPTIONS: Final = ("collective", "algorithm", "against", "n", "params", "size", "cluster")
 """Of the command, those that say what a view shows."""
@@ -75,7 +75,7 @@ def command(
         state = {"jobs": name_of(events)}
     text = page(asked(view, state, found.clusters), state_text(view, state), found)
     try:
-        file.write_text(text, "utf-8")
+        write_whole(file, text)
     except OSError as error:
         raise RoundelayError(f"{file}: {error.strerror}") from None
     size = len(text.encode())

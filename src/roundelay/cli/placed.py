@@ -16,7 +16,7 @@ from ..place.site import Site
 from ..topology import Cluster
 from ..units import format_time
 from .base import language, say
-from .output import table
+from .output import table, write_whole
 from .targets import Checked
 from .traced import read
 
@@ -49,7 +49,7 @@ def keep_option() -> Callable[[F], F]:
 def keep(job: Job, file: Path | None) -> None:
     """Write the job where it was asked for."""
     if file:
-        file.write_text(write_job(job), "utf-8")
+        write_whole(file, write_job(job))
 
 
 def exact_option() -> Callable[[F], F]:

@@ -14,7 +14,7 @@ from ..probe import Measured, Probed, as_cluster, probe_here, probe_job
 from ..run import job_from_environment
 from ..units import Rate, format_rate, format_time
 from .base import Command, language, say, terminated_as_interrupted
-from .output import emit, table
+from .output import emit, table, write_whole
 from .targets import only_one, ranks_option
 
 RESTLESS: Final = 0.3
@@ -55,7 +55,7 @@ def _write(probed: Probed, output: Path | None, as_json: str | None) -> None:
     path = output or here_path()
     if output is None:
         path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(write(as_cluster(probed)), "utf-8")
+    write_whole(path, write(as_cluster(probed)))
     emit(_entry(probed, path), as_json, lambda: _table(probed))
     if (widest := max(f.spread for f in probed.figures.values())) > RESTLESS:
         text = (

@@ -10,7 +10,7 @@ import click
 
 from ..show import show, steps, svg
 from .base import Command, language, say
-from .output import emit, save
+from .output import emit, write_whole
 from .targets import one_schedule, params_option, ranks_option, root_option, target_argument
 
 
@@ -38,7 +38,7 @@ def command(
     from_file = target.endswith(".json")
     schedule = one_schedule(target, ranks or (None if from_file else (4,)), params, root)
     if drawing:
-        save(drawing, svg(schedule, language()))
+        write_whole(drawing, svg(schedule, language()))
         click.echo(say("drawn into {file}", file=drawing), err=True)
     emit(
         steps(schedule, language()) if as_json else None,

@@ -22,6 +22,7 @@ from ..place.submission import Submission
 from ..topology import Cluster
 from .base import language, say
 from .defined import crds_option, definitions
+from .output import write_whole
 from .targets import no_use
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -108,7 +109,7 @@ def submitted(found: Placement, site: Site | None, asked: Mapping[str, Any]) -> 
         return texts
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
-        (folder / name).write_text(text, "utf-8")
+        write_whole(folder / name, text)
         click.echo(say("wrote {path}", path=folder / name), err=True)
     return {}
 

@@ -15,7 +15,7 @@ from ..diagnose.together import read_machine
 from ..formats.machine import Machine
 from ..i18n import translator
 from .base import Command, language, say
-from .output import emit, save
+from .output import emit, write_whole
 
 
 @click.command(
@@ -40,7 +40,7 @@ def command(file: str, svg: Path | None, as_json: str | None) -> None:
             words = [say("note"), file, at, note.what.tell(translator(language()))]
             click.echo(": ".join(filter(None, words)), err=True)
     if svg is not None:
-        save(svg, drawing(machine, translator(language()), language()))
+        write_whole(svg, drawing(machine, translator(language()), language()))
 
 
 def _value(machine: Machine) -> dict[str, Any]:

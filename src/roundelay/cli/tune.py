@@ -23,7 +23,7 @@ from ..tune import MADE as TABLE_MADE
 from ..tune import Winner, tune, write
 from ..units import format_size
 from .base import Command, say
-from .output import emit, figure, save, table
+from .output import emit, figure, table, write_whole
 from .targets import (
     Checked,
     cluster_option,
@@ -103,7 +103,7 @@ def command(
     here = machine()
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     measured = f"{here['cores']} cores of {here['cpu']}, {here['kernel']}, {date}"
-    save(output, write(winners, before, measured))
+    write_whole(output, write(winners, before, measured))
     emit([_entry(w) for w in winners], as_json, lambda: _table(winners))
     text = "Written to {file}. Use it: export ROUNDELAY_TABLE={file}"
     click.echo(say(text, file=str(output.resolve())), err=True)
@@ -120,7 +120,7 @@ def _check_ours(file: Path, made: str) -> None:
 
 
 def _for_nccl(found: list[Span], output: Path, as_json: str | None) -> int:
-    save(output, tuner_file(found))
+    write_whole(output, tuner_file(found))
     emit([span.as_json() for span in found], as_json, lambda: _spans_table(found))
     text = (
         "Written to {file}. Use it: export NCCL_TUNER_PLUGIN=libnccl-tuner-example.so "

@@ -12,7 +12,7 @@ from ..topology import Cluster
 from ..units import format_size, format_time
 from .base import Command, say
 from .generate import run_one
-from .output import emit, printable, table
+from .output import emit, printable, table, write_whole
 from .serving import found_options, model_options, tell_lacking, where_time_went
 from .targets import cluster_option, given, no_use
 
@@ -77,7 +77,7 @@ def command(
                  "backend": options.backend, "steps": done.steps(), **done.summary()}  # fmt: skip
         told = _table
     if save:
-        save.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+        write_whole(save, msgspec.json.format(msgspec.json.encode(found)) + b"\n")
     emit(found, as_json, lambda: told(found))
 
 

@@ -22,8 +22,10 @@ CHAT_TOKENS: Final = 512
 """Tokens of an answer in a chat, where the request does not say."""
 TEXT_TOKENS: Final = 16
 """Tokens that go on a text, where the request does not say; as OpenAI's API."""
-ROLES: Final = ("system", "user", "assistant")
-"""Who speaks in a chat."""
+ROLES: Final = {
+    "system": "system", "developer": "system", "user": "user", "assistant": "assistant",
+}  # fmt: skip
+"""Who speaks in a chat, as the model knows them; OpenAI's API has `developer` for `system`."""
 _NO_MATTER: Final = frozenset({
     "user", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key",
     "prompt_cache_retention", "prediction", "parallel_tool_calls",
@@ -189,7 +191,7 @@ def choices(asked: Chat | Text) -> tuple[int, int]:
 def _role(name: str) -> str:
     if name not in ROLES:
         raise Refused(f"role {name!r:.80}; expected one of {', '.join(ROLES)}")
-    return name
+    return ROLES[name]
 
 
 def make(prompt: Sequence[int], wanted: int, context: int, **given: Any) -> Ask:

@@ -33,6 +33,11 @@ class Memory(NamedTuple):
 
 
 MEMORY: Final = {
+    "azure-nd-a100-v4": Memory(40e9, 1.555e12),
+    "aws-p4de": Memory(80e9, 2.039e12),
+    "aws-p4d": Memory(40e9, 1.555e12),
+    "aws-p5en": Memory(141e9, 4.8e12),
+    "aws-p5": Memory(80e9, 3.35e12),
     "a100": Memory(80e9, 2.039e12),
     "h100": Memory(80e9, 3.35e12),
     "h200": Memory(141e9, 4.8e12),
@@ -40,7 +45,8 @@ MEMORY: Final = {
     "gb200": Memory(186e9, 8e12),
     "b200": Memory(180e9, 8e12),
 }
-"""By the name of a card: NVIDIA's data sheets of the SXM cards, of DGX B200 and of GB200 NVL72."""
+"""By what stands in a cluster's name, the first that does: NVIDIA's data sheets of the SXM cards,
+of DGX B200 and of GB200 NVL72; which cards clouds have, by Azure's and AWS's pages of machines."""
 ITEM: Final = 2
 """Bytes of a number, bfloat16."""
 

@@ -71,8 +71,16 @@ class Service:
 
     async def models(self, request: Request) -> Response:
         """GET /v1/models."""
-        one = {"id": self.model, "object": "model", "created": 0, "owned_by": "roundelay"}
-        return json_reply({"object": "list", "data": [one]})
+        return json_reply({"object": "list", "data": [self._about()]})
+
+    async def one_model(self, request: Request) -> Response:
+        """GET /v1/models/NAME."""
+        if (name := request.path_params["name"]) != self.model:
+            return refusal(Refused(f"no model {name!r:.80}; there is {self.model!r}", 404))
+        return json_reply(self._about())
+
+    def _about(self) -> dict[str, Any]:
+        return {"id": self.model, "object": "model", "created": 0, "owned_by": "roundelay"}
 
     async def health(self, request: Request) -> Response:
         """GET /health: 200 while an instance is ready."""
@@ -204,6 +212,7 @@ def make_app(service: Service) -> Starlette:
             Route("/v1/chat/completions", _Completions(service, Chat), methods=["POST"]),
             Route("/v1/completions", _Completions(service, Text), methods=["POST"]),
             Route("/v1/models", service.models, methods=["GET"]),
+            Route("/v1/models/{name:path}", service.one_model, methods=["GET"]),
             Route("/health", service.health, methods=["GET"]),
             Route("/metrics", service.metrics, methods=["GET"]),
         ],
