@@ -23,18 +23,22 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("topograph", re.compile(rb"^switches:[ \t]*\r?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]+[\w.-]+:",
                              re.M)),
     ("nodelist", re.compile(rb"\bSLURM_(?:JOB_)?NODELIST=\w")),
-    ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b")),
+    ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b|"
+                            rb":\d{1,9}:\d{1,9} \[\d{1,4}\] \S{1,80}:\d{1,5} WARN |"
+                            rb"^[^\w\n]{0,40}(?:\[\w{1,40}\]:)? ?Last error:[ \t\r]*$", re.M)),
     ("ras", re.compile(rb"# +in group +per comm|#\d+-\d+ \([0-9a-f]+\) (?:MISMATCH|INCOMPLETE)|"
                        rb"unreachable via the RAS network")),
     ("watchdog", re.compile(rb"WorkNCCL\(|detected by watchdog|CollectiveFingerPrint\(|NCCLRAS|"
                             rb"gloo/transport|ProcessGroup\w{1,40} does not support|"
                             rb"Invalid scalar type|connectFullMesh|Timed out waiting \d+|"
-                            rb"next_op=\w.{0,400}missing_ranks")),
+                            rb"next_op=\w.{0,400}missing_ranks|watchdog got stuck for|"
+                            rb"Using the loopback address|Not all ranks joining collective|"
+                            rb"gloo::EnforceNotMet")),
     ("nccl_tests", re.compile(rb"\bbusbw\b|# nThread|Avg bus bandwidth|Test (?:CUDA|NCCL) failure|"
                               rb"^[^\n]*\b\d+ +\d+ +(?:u?int\d+|half|float|double|bfloat16) +"
-                              rb"(?:none|sum|prod|max|min|avg|mulsum|all)\b|"
-                              rb"(?:[Dd]ispatch|[Cc]ombine)[^\n]{0,200}bandwidth[^\n]{0,80}GB/s",
-                              re.M)),
+                              rb"(?:none|sum|prod|max|min|avg|mulsum|all|\d+\.\d+)\b|"
+                              rb"(?:[Dd]ispatch|[Cc]ombine)[^\n]{0,200}bandwidth[^\n]{0,80}GB/s|"
+                              rb"GB/s \((?:RDMA|NVL)\)", re.M)),
 )  # fmt: skip
 _XML: Final = re.compile(rb"<(system|cpu|pci|gpu|nic|graphs|graph|algo)\b")
 _CHAKRA: Final = re.compile(rb"[\x80-\xff]*[\x03-\x7f]\x0a[\x03-\x08\x0b\x0c\x0e-\x1f]\d+\.\d+\.\d")
