@@ -18,7 +18,8 @@ AREAS: Final = ("hang", "machine", "speed", "time")
 """Where a job hangs, how fast it would be matters less."""
 BROKEN: Final = frozenset(
     {"card_failed", "linkless", "few_links", "no_route", "network_error", "no_shared_memory",
-     "memory_not_pinned", "process_lost", "ranks_missing"}
+     "memory_not_pinned", "process_lost", "ranks_missing", "docker_address", "duplicate_card",
+     "memory_refused", "no_rdma_way", "no_interface"}
 )  # fmt: skip
 """What must be mended before anything else is worth a look."""
 ASIDE: Final = frozenset({"incomplete", "unknown_kinds", "plan_refused", "ids_twice"})

@@ -10,7 +10,9 @@ from typing import Final
 from ..formats.nccl_log import Line, NcclLog, Thread
 from .finding import Evidence, Figures, Finding, tell
 from .seen import names
+from .told import calls_differ, settings
 from .warnings import warning_findings
+from .ways import no_gpudirect, sockets_only
 
 TINY: Final = 1.0
 """GB/s: a PCIe figure below this is no link's."""
@@ -39,51 +41,6 @@ def tiny_pcie(file: str, log: NcclLog) -> Finding | None:
         "give NCCL a topology file with the devices' link_speed and link_width at that switch "
         "(NCCL_TOPO_FILE).",
         _cited(file, *(e.line for e in edges[:3])), fault=True, confidence=0.9, area="machine",
-    )  # fmt: skip
-
-
-def no_gpudirect(file: str, log: NcclLog) -> Finding | None:
-    """Connections over InfiniBand without GPUDirect RDMA."""
-    ways = [w for w in log.networks.values() if not w.name.startswith("Socket")]
-    direct = any(w.direct for w in ways)
-    staged = [w for w in ways if w.staged > (w.staged_sends if direct else 0)]
-    if not staged:
-        return None
-    good = [w for w in ways if w.direct and not w.staged]
-    figures: Figures = {
-        "devices": names([f"{w.host} NET/{w.name}" for w in staged], 8),
-        "channels": names([str(c) for c in sorted({c for w in staged for c in w.channels})]),
-        "good": names([f"{w.host} NET/{w.name}" for w in good], 8),
-        "staged": sum(w.staged for w in staged), "direct": sum(w.direct for w in ways),
-    }  # fmt: skip
-    reason = ["No GDRDMA on {devices} (channels {channels}; connections: {staged} without, "
-              "{direct} with): data pass through the host's memory there."]  # fmt: skip
-    if good:
-        reason.append("{good} have it. So the card and that network card are too far apart, most "
-                      "likely on different sockets.")  # fmt: skip
-    return tell(
-        "no_gpudirect", names(sorted({w.host for w in staged})), figures, reason,
-        "See with nvidia-smi topo -m which network card is near which card; use one on the same "
-        "socket (NCCL_IB_HCA), load nvidia_peermem, and allow longer ways only on purpose "
-        "(NCCL_NET_GDR_LEVEL).",
-        _cited(file, *(w.first_staged for w in staged[:2]), *(w.first_direct for w in good[:1])),
-        fault=True, confidence=0.85 if good else 0.7, area="machine",
-    )  # fmt: skip
-
-
-def sockets_only(file: str, log: NcclLog) -> Finding | None:
-    """Traffic between hosts goes over plain sockets."""
-    ways = [w for w in log.networks.values() if w.name.startswith("Socket")]
-    if not ways or len(ways) < len(log.networks):
-        return None
-    figures: Figures = {"connections": sum(w.staged for w in ways)}
-    return tell(
-        "sockets_only", names(sorted({w.host for w in ways})), figures,
-        ["All connections between hosts ({connections}) go over TCP sockets: no RDMA network card "
-         "is used."],
-        "See that the container has /dev/infiniband, that NCCL_IB_DISABLE is not 1 and NCCL_IB_HCA "
-        "names cards that exist; on clouds see that the network plugin is loaded.",
-        _cited(file, *(w.first_staged for w in ways[:2])), fault=True, area="machine",
     )  # fmt: skip
 
 
@@ -289,8 +246,8 @@ def stuck_in_start(file: str, log: NcclLog) -> Finding | None:
 
 Rule = Callable[[str, NcclLog], Finding | None]
 RULES: Final[tuple[Rule, ...]] = (
-    stuck_in_start, tiny_pcie, no_gpudirect, sockets_only, beside_estimate, cliques, far_apart,
-    cross_rails, chosen, built,
+    calls_differ, stuck_in_start, tiny_pcie, settings, no_gpudirect, sockets_only,
+    beside_estimate, cliques, far_apart, cross_rails, chosen, built,
 )  # fmt: skip
 """What weighs more comes first."""
 
