@@ -1,21 +1,100 @@
-"""What a table of nccl-tests says by itself: its peak, and what its columns mean."""
+"""What a table of nccl-tests says by itself: its peak, what its columns mean, who ran."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..errors import RoundelayError
-from ..formats.nccl_tests import Table, bus_factor, read_nccl_tests
+from ..formats.nccl_tests import Measured, Table, bus_factor, read_nccl_tests, sent_only
 from .finding import Evidence, Figures, Finding, tell
+from .seen import names
+
+SMALL: Final = 2**20
+"""Bytes: where no size is larger, times are latency."""
+ROUNDED: Final = 0.01
+"""A relative error above it is no rounding of a sum."""
 
 
 def measured_findings(file: str, data: bytes) -> list[Finding]:
-    """A finding for each table; none where there is no table."""
+    """What is said of how it was run, and a finding for each table; none where there is neither."""
     if data.lstrip().startswith(b"{"):
         return []
     try:
-        tables = read_nccl_tests(data).tables
+        measured = read_nccl_tests(data)
     except RoundelayError:
         return []
-    return [found for table in tables if (found := _peak(file, table)) is not None]
+    found = [_apart(file, measured), _alone(file, measured), _averages(file, measured)]
+    for table in measured.tables:
+        found += [_peak(file, table), _small(file, table)]
+    return [finding for finding in found if finding is not None]
+
+
+def _apart(file: str, measured: Measured) -> Finding | None:
+    """The same rank is listed on several hosts."""
+    if not measured.apart:
+        return None
+    hosts = {device.host for table in measured.tables for device in table.devices}
+    hosts |= {device.host for device in (*measured.apart, *measured.listed)}
+    rank = measured.apart[0].rank
+    figures: Figures = {"rank": rank, "hosts": names(sorted(hosts), 4)}
+    return tell(
+        "ran_alone", file, figures,
+        ["Rank {rank} is listed on more than one host ({hosts}): the processes made no job "
+         "together. Each host measured by itself, nothing crossed the network, and rows of "
+         "several tables stand among one another.",
+         "The likely cause is a test built without MPI."],
+        "Build with `make MPI=1 MPI_HOME=...` and start one process a card with mpirun. The lines "
+        "`# Rank` must number all ranks of all hosts once.",
+        (Evidence(file, 0, f"Rank {rank}: {figures['hosts']}"),), fault=True, confidence=0.9,
+    )  # fmt: skip
+
+
+def _alone(file: str, measured: Measured) -> Finding | None:
+    """One rank, and no row."""
+    if len(measured.listed) != 1 or measured.apart:
+        return None
+    one = measured.listed[0]
+    return tell(
+        "one_rank", file, {"ranks": 1, "host": one.host},
+        ["One rank only is listed (on {host}): nothing is exchanged, so busbw and its average are "
+         "0 by their formula, (n - 1) / n with n = 1. Nothing was measured."],
+        "Use two cards or more: -g 8 on one host, or one process a card with mpirun and a test "
+        "built with MPI=1.",
+        (Evidence(file, 0, f"Rank {one.rank} on {one.host}"),), fault=True, confidence=0.9,
+    )  # fmt: skip
+
+
+def _averages(file: str, measured: Measured) -> Finding | None:
+    """An average whose rows are not there."""
+    if not measured.averages:
+        return None
+    line, rate = measured.averages[0]
+    if not rate:
+        return None
+    return tell(
+        "average", file, {"average_GBps": rate},
+        ["{average_GBps} GB/s is the mean over all sizes that were measured, small ones included: "
+         "it depends on which sizes were chosen, and is no verdict. Its rows are not in this "
+         "text."],
+        "Judge by busbw at the largest sizes, 1 GiB and above, and give all rows.",
+        (Evidence(file, line, f"Avg bus bandwidth: {rate}"),), confidence=0.9,
+    )  # fmt: skip
+
+
+def _small(file: str, table: Table) -> Finding | None:
+    """No size at which bandwidth could show."""
+    largest = max(row.size for row in table.rows)
+    times = [timing.time_us for row in table.rows for _, timing in row.timings()]
+    if largest >= SMALL:
+        return None
+    figures: Figures = {"largest_bytes": largest, "least_us": min(times), "most_us": max(times)}
+    return tell(
+        "small_only", table.collective or file, figures,
+        ["Sizes go up to {largest_bytes} only, and calls take {least_us} to {most_us} us: that is "
+         "latency, of which the rate follows. What the links carry cannot be told from it."],
+        "Run up to 8 GiB to see bandwidth: -b 8 -e 8G -f 2.",
+        tuple(Evidence(file, row.line, row.text) for row in table.rows[-1:]), confidence=0.9,
+    )  # fmt: skip
 
 
 def _peak(file: str, table: Table) -> Finding | None:
@@ -29,11 +108,14 @@ def _peak(file: str, table: Table) -> Finding | None:
     }  # fmt: skip
     reason = ["The highest busbw of {collective} is {peak_GBps} GB/s, at {bytes} (ranks: {ranks}); "
               "no call takes less than {least_us} us."]  # fmt: skip
-    if table.ranks:
+    if table.ranks and not sent_only(row):
         figures["factor"] = float(bus_factor(table.collective, table.ranks))
         reason.append("busbw is {factor} times algbw.")
+    elif table.ranks:
+        reason.append("algbw is equal to it: old versions of nccl-tests count in both only the "
+                      "n - 1 of n pieces that a rank sends.")  # fmt: skip
     errors = [timing.error for timing, _ in timings if timing.error is not None]
-    if errors:
+    if errors and max(errors) < ROUNDED and not table.failed:
         figures["error"] = max(errors)
         reason.append("The column error is the largest relative rounding error, {error}, and no "
                       "count of wrong elements, as #wrong of newer versions is.")  # fmt: skip

@@ -7,11 +7,12 @@ tags of a launcher, lines of NCCL's log in between, or without a header.
 from __future__ import annotations
 
 from ..note import Note
-from .failures import no_table
+from .failures import no_table, troubled
 from .inference import bus_factor
 from .lines import lines
 from .measured import Device, Measured, Row, Table, Timing
 from .reader import Reader
+from .rows import sent_only
 
 __all__ = [
     "Device",
@@ -22,6 +23,7 @@ __all__ = [
     "Timing",
     "bus_factor",
     "read_nccl_tests",
+    "sent_only",
 ]
 
 
@@ -35,6 +37,14 @@ def read_nccl_tests(data: bytes | str) -> Measured:
     cleaned = list(lines(text))
     reader = Reader()
     reader.read(cleaned)
-    if not reader.tables:
+    listed = tuple(reader.devices.values())
+    if (
+        not reader.tables
+        and not reader.apart
+        and (troubled(cleaned) or (len(listed) != 1 and not reader.averages))
+    ):
         raise no_table(cleaned)
-    return Measured(tuple(reader.tables), tuple(reader.versions), tuple(reader.notes))
+    return Measured(
+        tuple(reader.tables), tuple(reader.versions), tuple(reader.notes), tuple(reader.apart),
+        () if reader.tables else listed, tuple(reader.averages),
+    )  # fmt: skip

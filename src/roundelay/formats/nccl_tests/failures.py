@@ -33,6 +33,11 @@ _CAUSES: Final = (
 """A part of what is printed, in small letters, and what it means."""
 
 
+def troubled(lines: Iterable[Line]) -> bool:
+    """Whether a line speaks of a failure."""
+    return any(_TROUBLE.search(line.text) for line in lines)
+
+
 def no_table(lines: Iterable[Line]) -> RoundelayError:
     """The error that says what was found in place of a table."""
     found = list(lines)
@@ -41,13 +46,13 @@ def no_table(lines: Iterable[Line]) -> RoundelayError:
     )
     if not found:
         return RoundelayError(f"the text is empty; {expected}")
-    troubled = [line for line in found if _TROUBLE.search(line.text)]
+    bad = [line for line in found if _TROUBLE.search(line.text)]
     for part, meaning in _CAUSES:
         for line in found:
             if part in line.text.lower():
                 return _told(line, expected, f"Likely cause: {meaning}")
-    if troubled:
-        return _told(troubled[0], expected, "Mend that and run the test again")
+    if bad:
+        return _told(bad[0], expected, "Mend that and run the test again")
     return _told(found[0], expected, "Paste the whole output, from its first line to its last")
 
 
