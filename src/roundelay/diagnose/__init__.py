@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import RoundelayError
 from ..formats.deepep import Printed, read_deepep
-from ..formats.nccl_tests import Note, Table, read_nccl_tests
+from ..formats.nccl_tests import Note, Table, bus_factor, read_nccl_tests
 from ..i18n import Message, Translate, message
 from ..topology import Cluster
 from .case import Case, machine_of
@@ -92,11 +93,34 @@ def _of_facts(facts: Facts, cluster: Cluster | None, predict: Predict, machine: 
     if cluster is None and name is not None:
         cluster = machine(name)
         if facts.nodes and cluster.hosts == 1:
-            cluster = cluster.scaled(facts.nodes)
+            cluster = _scaled(cluster, facts.nodes)
+    _busbw_of_algbw(facts)
     notes = [
         Note(0, message("not understood, and left out: {name}", name=n)) for n in facts.unknown
     ]
     return Report(tuple(findings(Case(facts, cluster, predict=predict))), (), tuple(notes))
+
+
+def _scaled(cluster: Cluster, nodes: int) -> Cluster | None:
+    """As many nodes of it; None of a machine whose network is not described."""
+    try:
+        return cluster.scaled(nodes)
+    except RoundelayError:
+        return None
+
+
+def _busbw_of_algbw(facts: Facts) -> None:
+    """Where only algbw is given: busbw, by the collective's factor."""
+    ranks = facts.ranks or (facts.nodes or 1) * (facts.cards or 0)
+    name = facts.collectives[0] if facts.collectives else ""
+    if facts.busbw or ranks < 2 or not facts.algbw:
+        return
+    try:
+        factor = float(bus_factor(name, ranks))
+    except KeyError:
+        return
+    facts.busbw = {label: rate * factor for label, rate in facts.algbw.items()}
+    facts.evidence.setdefault("busbw", facts.evidence.get("algbw", ()))
 
 
 def _of_deepep(printed: Sequence[Printed], file: str, cluster: Cluster | None) -> Facts:
@@ -112,6 +136,9 @@ def _of_deepep(printed: Sequence[Printed], file: str, cluster: Cluster | None) -
         if line.best is not None and line.best[0] > (facts.printed_rdma or 0.0):
             facts.printed_rdma, facts.printed_nvlink = line.best
             facts.evidence["printed_rdma"] = (where,)
+        elif line.best is not None and not facts.printed_rdma:
+            facts.printed_nvlink = max(facts.printed_nvlink or 0.0, line.best[1])
+            facts.evidence.setdefault("printed_nvlink", (where,))
     return facts
 
 

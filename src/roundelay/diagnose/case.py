@@ -127,6 +127,8 @@ class Case:
             return None
         if (self.nodes or 1) > 1 and (facts.nics or facts.nic or facts.nic_per_card):
             return None
+        if facts.links not in (None, self.cluster.inside.links):
+            return None
         try:
             time = self.predict(self.cluster, name, size, ranks).time_s
             return size / time / GB * float(bus_factor(name, ranks))
