@@ -9,6 +9,11 @@ from ..formats.nccl_tests import Measured, Table, bus_factor, read_nccl_tests, s
 from .finding import Evidence, Figures, Finding, tell
 from .seen import names
 
+LOW: Final = 10.0
+"""GB/s: less is no rate of a network card of 100 Gb/s, nor of PCIe 3.0 x16 (12.5 and 15.75 one way,
+of which nine tenths and three quarters are usual)."""
+LARGE: Final = 2**26
+"""Bytes: from this size on, a rate tells what the links carry."""
 SMALL: Final = 2**20
 """Bytes: where no size is larger, times are latency."""
 ROUNDED: Final = 0.01
@@ -119,8 +124,25 @@ def _peak(file: str, table: Table) -> Finding | None:
         figures["error"] = max(errors)
         reason.append("The column error is the largest relative rounding error, {error}, and no "
                       "count of wrong elements, as #wrong of newer versions is.")  # fmt: skip
+    reason += _size_matters(table, best.busbw, figures)
     return tell(
         "measured", f"{table.collective}, n = {table.ranks or '?'}", figures, reason,
         "Name the cluster (--cluster) to have each row compared with what is expected of it.",
         (Evidence(file, row.line, row.text),), confidence=0.95,
     )  # fmt: skip
+
+
+def _size_matters(table: Table, peak: float, figures: Figures) -> list[str]:
+    """What the largest size lets say of the peak."""
+    largest = max(row.size for row in table.rows)
+    if SMALL <= largest < LARGE:
+        figures["largest_bytes"] = largest
+        return ["The largest size, {largest_bytes}, is small: a rate tells what the links carry "
+                "from 64 MiB on, and the peak shows at 1 GiB and above."]  # fmt: skip
+    ours = table.ranks_from == "text" and not table.devices  # `roundelay bench`, over processors
+    if largest >= LARGE and peak < LOW and not table.failed and not ours:
+        return ["That is little for any link between cards: one network card of 100 Gb/s carries "
+                "12.5 GB/s one way, PCIe 3.0 x16 about 12. NCCL's log (NCCL_DEBUG=INFO) shows "
+                "which way it takes: TCP sockets, the host's memory, or one card for many "
+                "ranks."]  # fmt: skip
+    return []

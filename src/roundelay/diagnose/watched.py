@@ -153,6 +153,8 @@ def stuck_together(file: str, said: Watched) -> Finding | None:
         return None
     one = timeouts[0]
     ranks = {t.rank for t in timeouts} | {p.rank for p in said.progress if p.at == one.sequence}
+    if said.cut and said.cut[1] == one.sequence:
+        ranks.add(said.cut[0])
     seen = sorted(rank for rank in ranks if rank is not None)
     figures: Figures = {
         "sequence": one.sequence, "operation": one.operation,

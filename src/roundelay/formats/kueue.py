@@ -102,7 +102,7 @@ def _asked(yaml: Yaml, document: dict[str, Any], part: Any, pods: int = 1) -> It
         if str(part.get(key, "")).isdecimal() and len(str(part[key])) < 8:
             pods = int(part[key])
     meta = part.get("metadata")
-    notes = meta.get("annotations") if isinstance(meta, dict) else None
+    notes: Any = meta.get("annotations") if isinstance(meta, dict) else None
     for key, value in notes.items() if isinstance(notes, dict) else ():
         if key.startswith(ASKED) and "slice" in key:
             if slices := _slices(notes, key):

@@ -34,6 +34,7 @@ _WORK: Final = re.compile(
     r"(?:,\s*NumelIn=(\d{1,15}),\s*NumelOut=(\d{1,15}))?"
     r"(?:,[^)]*?)?,\s*Timeout\(ms\)=(\d{1,15})\)(?:\s*ran\s+for\s+(\d{1,15}) milliseconds)?"
 )
+_CUT: Final = re.compile(rb"WorkNCCL\(SeqNum=(\d{1,15}),")
 _PROGRESS: Final = re.compile(
     r"detected by watchdog at work(?: sequence id)?: (-?\d{1,15}),?(?: PG status:)? "
     r"last enqueued (?:NCCL )?work: (-?\d{1,15}), last completed (?:NCCL )?work: (-?\d{1,15})"
@@ -117,7 +118,11 @@ class Absent:
 
 @dataclass
 class Watched:
-    """All messages of a log."""
+    """All messages of a log.
+
+    Attributes:
+        cut: rank and sequence of a call that took too long, whose message the end cuts off.
+    """
 
     timeouts: list[Timeout] = field(default_factory=list)
     progress: list[Progress] = field(default_factory=list)
@@ -128,6 +133,7 @@ class Watched:
     gloo: list[Line] = field(default_factory=list)
     stuck: list[Stuck] = field(default_factory=list)
     absent: list[Absent] = field(default_factory=list)
+    cut: tuple[int | None, int] | None = None
 
     def __bool__(self) -> bool:
         """Whether there is any."""
@@ -168,6 +174,8 @@ def read_watchdog_lines(lines: Iterable[bytes]) -> Watched:
                 broken = whole.rstrip(b"\r\n")
             else:
                 _take(found, number, whole.decode("utf-8", "replace"))
+    if last := _CUT.search(broken):
+        found.cut = _rank(broken.decode("utf-8", "replace")), int(last[1])
     return found
 
 
