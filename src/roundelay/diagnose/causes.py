@@ -100,13 +100,21 @@ CAUSES: Final = (
            "Compare on all hosts the version of NCCL and the environment (env | grep NCCL: "
            "NCCL_ALGO, NCCL_PROTO, NCCL_BUFFSIZE, a tuner's file), then the ranks' calls "
            "(NCCL_DEBUG_SUBSYS=COLL)."),
+    _cause("segment_gone", r"(?:attaching to|open) .*?(?P<segment>/dev/shm/\S+).*?No such file",
+           "machine",
+           ("A segment of shared memory ({segment}) is not there: the processes do not see the "
+            "same /dev/shm (each in a container of its own), or the one that made it has ended.",),
+           "Give containers of one host the same one (--ipc=host, or a volume at /dev/shm), see "
+           "whether another rank failed first, and try a newer NCCL; NCCL_SHM_DISABLE=1 shows "
+           "whether that is it."),
     _cause("no_shared_memory", r"/dev/shm.*?(?:to|size) (?P<bytes>\d+)\b.*No space left|"
            r"shared memory segment.*?size (?P<needed>\d+)\)$", "machine",
            ("/dev/shm is full: a segment of {needed_bytes} did not fit. A container has 64 MiB "
             "there unless it is given more, and each pair of channels takes one.",),
            "Give the container more: --shm-size=8g or --ipc=host, in Kubernetes an emptyDir with "
            "medium Memory mounted at /dev/shm; remove what is left of earlier runs."),
-    _cause("no_shared_memory", r"(?:posix_fallocate|/dev/shm|shared memory).*No space left",
+    _cause("no_shared_memory", r"(?:posix_fallocate|/dev/shm|shared memory).*No space left|"
+           r"failed to extend /dev/shm",
            "machine",
            ("/dev/shm is full. A container has 64 MiB there unless it is given more, and each pair "
             "of channels takes a segment.",),
@@ -148,6 +156,55 @@ CAUSES: Final = (
            "On both hosts compare show_gids and ibv_devinfo; set NCCL_IB_GID_INDEX to the entry of "
            "RoCE v2 with the routed address (often 3), and NCCL_IB_HCA to cards of one network. "
            "Where each rail is a network of its own, set NCCL_CROSS_NIC=0."),
+    _cause("out_of_memory", r"out of memory|Failed to CUDA (?:calloc|malloc|host alloc) "
+           r"(?P<size>\d+)", "machine",
+           ("The card's memory is full: NCCL could not take what it needs for its buffers. What "
+            "the program and torch's cache hold leaves too little; lost connections of other "
+            "ranks follow from it.",),
+           "Leave room: a smaller batch, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, fewer "
+           "communicators, NCCL_MAX_NCHANNELS or NCCL_BUFFSIZE smaller; see that no other process "
+           "uses the card (nvidia-smi)."),
+    _cause("no_cuda", r"Failed to find CUDA library (?P<library>\S+)", "machine",
+           ("NCCL does not find {library}, the library of the driver: the container was started "
+            "without the cards, or it lies in a folder that is not searched, as under WSL "
+            "(/usr/lib/wsl/lib).",),
+           "Start the container with --gpus all; put the folder of libcuda.so.1 into "
+           "LD_LIBRARY_PATH, or name the file in NCCL_CUDA_PATH."),
+    _cause("no_cuda", r"Cuda failure.*?(?P<what>initialization error|system not yet initialized|"
+           r"no CUDA-capable device|driver version is insufficient|system has unsupported)",
+           "machine",
+           ("CUDA itself does not start in this process ({what}): driver, fabric manager or "
+            "container are at fault, or the process was forked after CUDA was used. The network "
+            "has no part in it.",),
+           "Run a small program of CUDA in the same place; on machines with NVSwitch see that "
+           "nvidia-fabricmanager runs and is of the driver's version; use spawn, not fork."),
+    _cause("no_peer_access", r"(?P<what>failed to open CUDA IPC handle.*|peer access is not "
+           r"supported|peer mapping resources exhausted)", "machine",
+           ("One card cannot reach another's memory ({what}), though NCCL had chosen that way: "
+            "each process sees other cards than it thinks, or the driver does not allow P2P "
+            "between them.",),
+           "Try NCCL_P2P_DISABLE=1: if that works, P2P is at fault. See nvidia-smi topo -p2p r, "
+           "that CUDA_VISIBLE_DEVICES lets every process see all cards of the job, and that "
+           "containers share the IPC namespace."),
+    _cause("host_settings", r"Missing \"(?P<setting>[\w=]+)\"", "machine",
+           ("RCCL wants {setting} and does not find it: without it the cards reach one another "
+            "slowly over PCIe, or hang.",),
+           "Add iommu=pt (and amd_iommu=on on AMD processors) to the kernel's command line and "
+           "start again; set HSA_FORCE_FINE_GRAIN_PCIE=1 in the environment of cards without xGMI "
+           "between them.", confidence=0.8),
+    _cause("topology_file", r"Attribute (?P<attribute>\w+) of node (?P<node>\w+) not found|"
+           r"XML (?:Parse|file) ?(?:error|.*?unable to)", "machine",
+           ("A topology file cannot be used: a mandatory attribute is missing or its XML is "
+            "broken.",),
+           "See which file NCCL_TOPO_FILE (or the network plugin) names, give it to `roundelay "
+           "topology`, or do without it: unset NCCL_TOPO_FILE."),
+    _cause("no_files_left", r"Too many open files", "machine",
+           ("The process has no file descriptor left: each connection takes some.",),
+           "ulimit -n 1048576 for the job (limits.conf, the container, Slurm's prolog)."),
+    _cause("no_threads_left", r"(?:pthread_create|create thread|Resource temporarily "
+           r"unavailable)", "machine",
+           ("The host or container allows no further threads or processes.",),
+           "Raise ulimit -u and the pids limit of the container (--pids-limit=-1)."),
     _cause("memory_not_pinned", r"(?:ibv_reg_mr|mlock|RLIMIT_MEMLOCK|Cannot allocate memory)",
            "machine",
            ("Memory could not be registered with the network card: the limit of locked memory is "
@@ -195,7 +252,8 @@ CAUSES: Final = (
 )  # fmt: skip
 """What is looked for, the more certain first: the first that fits is told."""
 FOLLOWS: Final = re.compile(
-    r"Socket recv failed|retcode \d|Failed to execute operation|recv failed|Connection closed by",
+    r"Call to open failed|Socket recv failed|retcode \d|Failed to execute operation|recv failed|"
+    r"Connection closed by",
     re.I,
 )
 """Of lines that come after another error."""

@@ -234,6 +234,9 @@ class _Reader:
         if name in ("busbw", "algbw"):
             label = "_".join(w for w in words if w not in (name, "measured", "reported"))
             self._ranks_in(words)
+            if name == "busbw" and (nodes := _LABEL_NODES.fullmatch(label)):
+                facts.by_nodes[int(nodes[1])] = rate
+                return "by_nodes"
             getattr(facts, name)[label] = rate
             return name
         if name == "advertised":

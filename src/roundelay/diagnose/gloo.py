@@ -41,6 +41,17 @@ _RULES: Final = (
           "GLOO_SOCKET_IFNAME=eth0 (the interface between the hosts) in every process, also those "
           "that Ray or a launcher starts on other hosts; or the host's name in /etc/hosts.",
           0.9, "machine"),
+    _Rule("loopback", re.compile(r"connect \[(127\.[\d.]+|::1)\]"), lambda m: {"address": m[1]},
+          ["A rank is told to find another at {address}, its own loopback address: on that "
+           "rank's host the host's name leads there (/etc/hosts)."],
+          "GLOO_SOCKET_IFNAME=eth0 (the interface between the hosts) in every process, also those "
+          "that Ray or a launcher starts; or the host's name in /etc/hosts.", 0.85, "machine"),
+    _Rule("refused", re.compile(r"connect \[([\da-f.:]+)\]:\d+.*?refused"),
+          lambda m: {"address": m[1]},
+          ["Nobody listens at {address} (any more): the rank there has ended, or it is an address "
+           "that leads to another host."],
+          "Read the end of that rank's log; if it lives, name the interface that all hosts share "
+          "(GLOO_SOCKET_IFNAME=eth0) and open the ports between them.", 0.75, "machine"),
     _Rule("no_route", re.compile(r"Network is unreachable|No route to host"), _nothing,
           ["A host has no way to the address that a rank offers: it is of another interface or "
            "network than the one that the hosts share."],

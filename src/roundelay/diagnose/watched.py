@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import gcd
 from typing import Final
 
@@ -12,6 +12,9 @@ from .finding import Evidence, Figures, Finding, tell
 from .gloo import gloo_finding
 from .seen import names
 
+STRAY: Final = 10**7
+"""Calls: a rank that is so far from another has not counted from the same start; old versions
+begin at a random number that rank 0 chooses for all."""
 LATE: Final = 1.5
 """Times the limit, from which a watchdog spoke much too late."""
 
@@ -23,7 +26,7 @@ def _cited(file: str, lines: Iterable[Line]) -> tuple[Evidence, ...]:
 def prints_differ(file: str, said: Watched) -> Finding | None:
     """Fingerprints of a call that are not the same."""
     if len(said.prints) < 2:
-        return None
+        return _one_print(file, said.prints)
     a, b = said.prints[:2]
     if a.sequence != b.sequence:
         return _apart(file, a, b)
@@ -49,12 +52,40 @@ def prints_differ(file: str, said: Watched) -> Finding | None:
                 confidence=0.9, area="hang")  # fmt: skip
 
 
+def _one_print(file: str, prints: Sequence[Print]) -> Finding | None:
+    """A fingerprint alone, as versions before 2.0 print it."""
+    if not prints:
+        return None
+    one = prints[0]
+    figures: Figures = {"rank": one.rank, "operation": one.operation, "shape": str(list(one.shape)),
+                        "dtype": one.dtype or "?"}  # fmt: skip
+    return tell(
+        "calls_differ", file, figures,
+        ["Rank {rank} calls {operation} of shape {shape} ({dtype}), and at least one other rank "
+         "calls something else, which this version of PyTorch does not print."],
+        "Look for the same line of the other ranks: those that name another operation or shape are "
+        "where they part. PyTorch 2.0 and later print both sides.",
+        _cited(file, [one.line]), fault=True, confidence=0.8, area="hang",
+    )  # fmt: skip
+
+
 def _apart(file: str, a: Print, b: Print) -> Finding:
     """Fingerprints of different calls: one rank is further on."""
     figures: Figures = {
         "rank": a.rank, "sequence": a.sequence, "operation": a.operation,
         "other": b.rank, "elsewhere": b.sequence, "another": b.operation,
     }  # fmt: skip
+    if abs(a.sequence - b.sequence) > STRAY:
+        return tell(
+            "counts_differ", file, figures,
+            ["Rank {rank} is at sequence {sequence} ({operation}) while rank {other} is at "
+             "{elsewhere} ({another}). That is too far apart for calls that one of them has left "
+             "out: they did not begin at the same number, so they are in different groups, or one "
+             "of them has made its group anew."],
+            "Compare the groups that both ranks make, and their order (new_group must be called by "
+            "all ranks); see whether a rank was started again.",
+            _cited(file, [a.line]), fault=True, confidence=0.75, area="hang",
+        )  # fmt: skip
     return tell(
         "counts_differ", file, figures,
         ["Rank {rank} is at sequence {sequence} ({operation}) while rank {other} is at {elsewhere} "

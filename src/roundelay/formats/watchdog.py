@@ -41,8 +41,8 @@ _PROGRESS: Final = re.compile(
 )
 _GROUP: Final = re.compile(r"PG(?: ID)? (\w+)(?: PG GUID (\S+?))? Rank \d+\]")
 _PRINT: Final = re.compile(
-    r"Rank (\d{1,15}) is running (?:collective: )?CollectiveFingerPrint\("
-    r"SequenceNumber=(\d{1,15})(?:, )?OpType=(\w+)"
+    r"Rank (\d{1,15}) is running (?:inconsistent )?(?:collective: ?)?\s?CollectiveFingerPrint\("
+    r"(?:SequenceNumber=(\d{1,15})(?:, )?)?OpType=(\w+)"
     r"(?:, TensorShape=\[([\d, ]*)\])?(?:, TensorDtypes=(\w+))?"
 )
 _SIZE: Final = re.compile(r"\s*\d{1,15}\s*")
@@ -197,7 +197,7 @@ def _take(found: Watched, number: int, text: str) -> None:
     elif "CollectiveFingerPrint(" in text:
         for rank, sequence, operation, shape, dtype in _PRINT.findall(text):
             sizes = tuple(int(n) for n in shape.split(",") if _SIZE.fullmatch(n))
-            _keep(found.prints, Print(int(rank), int(sequence), operation, sizes, dtype, line))
+            _keep(found.prints, Print(int(rank), int(sequence or 0), operation, sizes, dtype, line))
     elif stuck := _STUCK.search(text):
         _keep(found.stuck, Stuck(_rank(text), int(stuck[1]), line))
     elif absent := _ABSENT.search(text):
