@@ -57,6 +57,8 @@ _RATES: Final[tuple[tuple[frozenset[str], str], ...]] = tuple(
     )
 )
 """Fields that are rates, by words of which one is in the name; the first that fits."""
+_MODEL: Final = re.compile(r"\d\s*(?:$|[^\d\s.KMGTkmgt])")
+"""A number without a unit of bytes or bits, as in the name of a network card."""
 _BOTH: Final = frozenset(("bidirectional", "duplex", "bidir", "both"))
 """Words of a rate that adds both directions."""
 _NAMED: Final = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?) ?(GB/s|Gb/s|GBps|Gbps)")
@@ -272,7 +274,7 @@ class _Reader:
         if "is" in words and "advertised" in words:
             both = any(part in text.lower() for part in ("both", "duplex", "bidirectional"))
             return self._set("duplex", both)
-        if (plain == "nic" or "nic" in words) and re.search(r"\d\s*[KMGT]", text):
+        if (plain == "nic" or "nic" in words) and not _MODEL.search(text):
             return self._set("nic", _rate_of(facts.file, plain, text))
         facts.texts[plain] = text
         return "texts"
