@@ -205,8 +205,8 @@ CAUSES: Final = (
            r"unavailable)", "machine",
            ("The host or container allows no further threads or processes.",),
            "Raise ulimit -u and the pids limit of the container (--pids-limit=-1)."),
-    _cause("memory_not_pinned", r"(?:ibv_reg_mr|mlock|RLIMIT_MEMLOCK|Cannot allocate memory)",
-           "machine",
+    _cause("memory_not_pinned", r"ibv_reg_mr|ibv_create_(?:cq|qp|srq)|mlock|RLIMIT_MEMLOCK|"
+           r"Cannot allocate memory", "machine",
            ("Memory could not be registered with the network card: the limit of locked memory is "
             "too low, or there is none left.",),
            "ulimit -l unlimited for the job (limits.conf, the container, Slurm's prolog)."),
@@ -244,6 +244,32 @@ CAUSES: Final = (
            "On Hopper and later see that driver (530 or later) and fabric manager are of one "
            "version, that the virtual machine or MIG does not take it away, and that "
            "NCCL_NVLS_ENABLE is not 0.", fault=False, confidence=0.8),
+    _cause("rank_twice", r"rank (?P<rank>\d+) of (?P<ranks>\d+) ranks has already checked in",
+           "machine",
+           ("Two processes say that they are rank {rank} of {ranks}: the launcher gives ranks "
+            "twice, or processes of an earlier run still live.",),
+           "See RANK and WORLD_SIZE in every process: under Slurm one task a card (srun "
+           "--ntasks-per-node), with torchrun another --node-rank on each host; end what is left "
+           "of earlier runs."),
+    _cause("stranger", r"wrong (?:type|magic) (?P<found>\w+) != (?P<due>\w+)", "machine",
+           ("A connection came that is of another kind ({found} where {due} was expected): "
+            "hosts run NCCL of different versions or settings, or another job or a scanner of "
+            "ports comes to this address.",),
+           "Compare the version of NCCL and env | grep NCCL on all hosts; end what is left of "
+           "earlier runs; name the interface between the hosts (NCCL_SOCKET_IFNAME).",
+           confidence=0.6),
+    _cause("no_rdma", r"NET/IB : No device found", "machine",
+           ("NCCL finds no network card with RDMA (InfiniBand or RoCE) and goes over TCP sockets. "
+            "Where there is none this is to be expected.",),
+           "Where there is one: see ibv_devinfo in the container, give it /dev/infiniband, and "
+           "look at NCCL_IB_HCA and NCCL_IB_DISABLE.", fault=False),
+    _cause("peer_lost", r"Call to \w+ failed ?: (?P<what>Connection reset by peer|Broken pipe)",
+           "hang",
+           ("A connection was closed from the other side ({what}): that rank has ended, was killed "
+            "or has given up. These lines are of ranks that lived on.",),
+           "Read the end of the other ranks' logs: the one that stopped first has the first error; "
+           "at the very start see that all use an interface that the hosts share.",
+           confidence=0.6),
     _cause("peer_lost", r"Connection closed by (?:localRank|remote peer|peer) ?(?P<peer>\S*)",
            "hang",
            ("A connection was closed from the other side ({peer}): that rank has ended, was killed "

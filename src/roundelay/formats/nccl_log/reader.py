@@ -31,6 +31,7 @@ _MARK: Final = re.compile(rb"^[^\w\n]*(?:\[\w+\]:)?\s*")
 _NOTED: Final = (b"P2P is disabled", b"NVLS multicast", b"ncclMaxSharedMem", b"Topology detection",
                  b"[Service thread] Connection closed")  # fmt: skip
 """Beginnings of information that weighs as much as a warning."""
+_NO_DEVICE: Final = b"NET/IB : No device"
 _ESCAPE: Final = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 _TREE: Final = b"=== System"
 
@@ -118,7 +119,9 @@ class Reader:
         space = body.find(b" ")
         word = body[:space] if space > 0 else body
         say = SAYS.get(word)
-        if say is not None:
+        if word == b"NET/IB" and body.startswith(_NO_DEVICE):
+            self._note(number, raw, body, thread)
+        elif say is not None:
             say(self.log, thread, body, At(number, raw))
         elif word[-1:] == b":" and b" -> Algo " in body:
             choice(self.log, thread, body, At(number, raw))
@@ -133,8 +136,11 @@ class Reader:
         elif b"CCL version" in body:
             self._version(number, raw, 0)
         elif body.startswith(_NOTED):
-            line = Line(number, text_of(raw))
-            _keep(self.log.noted, Warned("", text_of(body), thread.host, line, warns=False))
+            self._note(number, raw, body, thread)
+
+    def _note(self, number: int, raw: bytes, body: bytes, thread: Thread) -> None:
+        line = Line(number, text_of(raw))
+        _keep(self.log.noted, Warned("", text_of(body), thread.host, line, warns=False))
 
     def _tree(self, number: int, raw: bytes, body: bytes, thread: Thread) -> None:
         """The tree of the system, of the first thread of a host that prints it; paths."""
