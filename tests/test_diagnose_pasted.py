@@ -92,3 +92,21 @@ SOUND = {
 @pytest.mark.parametrize("text", SOUND.values(), ids=SOUND)
 def test_what_is_sound_is_not_blamed(text):
     assert not [f for f in findings(text) if f.fault]
+
+
+def test_information_that_weighs_is_joined_over_the_logs_of_a_job():
+    line = "{0}:1:2 [0] NCCL INFO NET/IB : No device found.\n"
+    given = [Given(f"{host}.log", data=line.format(host).encode()) for host in "ab"]
+    found = diagnose(given, None, predict, cluster).findings
+    assert [f.figures["times"] for f in found if f.kind == "no_rdma"] == [2]
+
+
+@pytest.mark.parametrize(
+    ("words", "collective"), [("", "all_reduce"), ("SendRecv", "send_recv"), ("Reduce", "reduce")]
+)
+def test_words_above_a_table_name_its_collective(words, collective):
+    table = (
+        "size count type redop time algbw busbw #wrong\n1048576 262144 float sum 100 10.49 10.49 0"
+    )
+    found = findings(f"{words}\n{table}\n")
+    assert [f.figures["collective"] for f in found if f.kind == "measured"] == [collective]
