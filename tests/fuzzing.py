@@ -23,6 +23,7 @@ import roundelay as rl
 from roundelay import RoundelayError
 from roundelay.clusters import cluster, read, write
 from roundelay.convert import FAMILIES, convert
+from roundelay.diagnose.ended import ended_findings
 from roundelay.diagnose.facts import read_facts
 from roundelay.diagnose.given import Given
 from roundelay.diagnose.own import TOLD
@@ -32,6 +33,7 @@ from roundelay.executors.plans import prove_mscclpp
 from roundelay.formats.chakra import read_chakra
 from roundelay.formats.chrome import read_chrome, write_chrome
 from roundelay.formats.deepep import read_deepep
+from roundelay.formats.ended import read_ended_lines
 from roundelay.formats.flight import read_flight
 from roundelay.formats.hostlist import hosts
 from roundelay.formats.iblink import read_iblinkinfo, read_ibnet_flat
@@ -96,6 +98,14 @@ TESTS = (b'{"version":"2.17.1","args":["./build/all_reduce_perf","-J","x"],"nccl
          b'268435456,"type":"float","redop":"sum","root":-1,"out_of_place":{"cpu_time":3300.0,'
          b'"alg_bw":325.4,"bus_bw":325.4,"nwrong":"N/A"},"in_place":null}],"out_of_bounds":{"count":0,'
          b'"okay":"true"},"average_bus_bandwidth":{"bandwidth":172.7,"okay":"true"}}')  # fmt: skip
+ENDED = b"""Traceback (most recent call last):
+ValueError: bad shard 7
+[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.
+  rank      : 3 (local_rank: 3)
+  exitcode  : -9 (pid: 22335)
+srun: error: a1: task 6: Out Of Memory
+[ 12.3] NVRM: Xid (PCI:0000:1a:00): 79, pid=1, GPU has fallen off the bus.
+"""
 FACTS = b'{"op": "all_reduce", "gpu": "H100", "gpus": 8, "busbw_GBps": 360, "advertised": 900}'
 
 
@@ -113,6 +123,7 @@ def seeds():
         "job.json": b'{"exchange": [{"name": "a", "pattern": "chain", "groups": [[0, 1], [2, 3]], '
                     b'"size": "1 GiB"}]}',
         "jobs.json": JOBS, "tests.json": TESTS, "bench.json": BENCH, "walk.json": WALK,
+        "ended.log": ENDED,
         "algorithms.toml": b'[[rule]]\ncollective = "all_reduce"\nalgorithm = "ring"\n',
         "nodelist.txt": b"SLURM_JOB_NODELIST=n[1-3]\nSLURM_JOB_NODELIST=n[3,1-2]\n",
     }  # fmt: skip
@@ -172,6 +183,7 @@ READERS = {
     "flight": (read_flight, "flight1", "flight2.json"),
     "pickle": (read_pickle, "flight1"),
     "watchdog": (read_watchdog, "watchdog.log"),
+    "ended": (lambda data: ended_findings(read_ended_lines(BytesIO(data))), "ended.log"),
     "topology_conf": (for_slurm(read_topology_conf), "topology.conf"),
     "topology_yaml": (for_slurm(read_topology_yaml), "topology.yaml"),
     "topograph": (for_slurm(read_topograph), "topograph.yaml"),

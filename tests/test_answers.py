@@ -139,3 +139,25 @@ def test_findings_are_told_though_the_report_cannot_be_saved(told):
     assert status == 2
     assert out.startswith("off: ")
     assert "error: nowhere/r.md: No such file or directory" in err
+
+
+def test_a_table_of_other_cards_than_the_cluster_s_is_not_compared(told, capsys):
+    status, out, err = told("--cluster", "dgx-h100", t=SOUND)
+    assert status == 0
+    assert "far_below" not in out
+    assert "the table is of NVIDIA A100-SXM4-40GB, and the cards of the cluster are hopper" in err
+    status, _, err = told("--cluster", "aws-p4d", t=SOUND)
+    assert status == 0
+    assert "not compared" not in err
+
+
+def test_traces_of_all_ranks_are_not_asked_for_again(told):
+    event = '{"ph": "X", "cat": "kernel", "name": "gemm", "ts": 0, "dur": 400, "tid": 7}'
+    head = (
+        '{"distributedInfo": {"backend": "nccl", "rank": %d, "world_size": 2}, "traceEvents": [%s]}'
+    )
+    both = {f"r{rank}": head % (rank, event) for rank in range(2)}
+    assert "Trace all ranks" in told(r0=both["r0"])[1]
+    out = told(**both)[1]
+    assert "Trace all ranks" not in out
+    assert "All ranks are here" in out

@@ -296,3 +296,24 @@ def test_a_large_model_on_the_clock():
     for rate in (0, -1, float("inf"), float("nan")):
         with pytest.raises(RoundelayError, match=r"a memory rate of .*; expected bytes a second"):
             clocked.token(cluster("dgx-h100"), 8, clocked.Large(), rate)
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "fits"),
+    [
+        ("dgx-h100", 8, False),
+        ("dgx-h100:2", 16, True),
+        ("hgx-h200", 8, True),
+        ("gb200-nvl72", 4, False),
+        ("gb200-nvl72", 5, True),
+        ("mi300x", 8, None),
+    ],
+)
+def test_whether_a_large_model_fits(name, ranks, fits):
+    """405 billion numbers of two bytes: eight cards of 80 GB are too few, of an H200 enough."""
+    model = clocked.Large()
+    assert clocked.token(cluster(name), ranks, model, 1e12)["fits"] is fits
+    told = clocked.lacking(cluster(name), ranks, model)
+    assert (told is None) == (fits is not False)
+    if name == "dgx-h100":
+        assert "hold 101 GB of weights, and has 80 GB: cut the model over 11 cards" in str(told)

@@ -128,7 +128,7 @@ def test_the_command_writes(tmp_path, capsys):
         (["--policy", "queue", "--policy", "fixed"], "2 of --policy"),
         ([], "0 of --policy"),
         (["--policy", "fixed", "--prometheus", "http://x"], "--prometheus changes nothing with"),
-        (["--policy", "fixed", "--tp", "12"], "expected a multiple"),
+        (["--policy", "fixed", "--tp", "12", "--hidden", "1536"], "expected a multiple"),
         (["--policy", "fixed", "--tp", "16"], "expected --program"),
     ],
 )

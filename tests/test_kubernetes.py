@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import shlex
 
 import pytest
@@ -88,6 +89,64 @@ def test_what_pods_use_and_who_takes_no_more():
         "n1 is cordoned or not ready: left out",
         "n2 is cordoned or not ready: left out",
     ]
+
+
+def taint(key, effect="NoSchedule", **more):
+    return {"key": key, "effect": effect, **more}
+
+
+def test_a_taint_of_all_nodes_is_tolerated_and_others_keep_nodes_out():
+    items = nodes(1, 1)
+    for item in items:
+        item["spec"]["taints"] = [taint("sku", value="gpu"), taint("soft", "PreferNoSchedule")]
+    items[1]["spec"]["taints"].append(taint("repair", "NoExecute", value="fan"))
+    items[3]["spec"]["taints"].append(taint("nvidia.com/gpu", value="present"))
+    items[2]["spec"]["taints"].append(taint("node.kubernetes.io/unschedulable"))
+    items[2]["spec"]["unschedulable"] = True
+    found = site(items)
+    assert found.taints == ("nvidia.com/gpu", "sku")
+    assert found.room.free.sum(axis=1).tolist() == [8, 0, 0, 8]
+    assert [str(note) for note in found.notes if "left out" in str(note)] == [
+        "n1 has the taint repair=fan:NoExecute, and not all nodes here have it: left out, as pods "
+        "don't tolerate it",
+        "n2 is cordoned or not ready: left out",
+    ]
+    for kind in KINDS:
+        made = manifests(submission("data=16,data_bytes=1G", found), kind)
+        for spec in pod_specs(made):
+            assert spec["tolerations"] == [
+                {"key": key, "operator": "Exists"} for key in found.taints]  # fmt: skip
+
+
+def pod_specs(value):
+    """Specifications of pods, wherever they stand."""
+    if isinstance(value, dict):
+        if "containers" in value:
+            yield value
+        for one in value.values():
+            yield from pod_specs(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from pod_specs(one)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pods_have_what_an_exchange_takes(kind):
+    """Shared memory in a host; between hosts the network cards, of which the text tells."""
+    items = nodes(1, 1)
+    items[0]["status"]["allocatable"]["rdma/hca_shared_a"] = "63"
+    job = submission("data=16,data_bytes=1G", site(items))
+    specs = list(pod_specs(manifests(job, kind)))
+    assert specs
+    for spec in specs:
+        (mount,) = spec["containers"][0]["volumeMounts"]
+        assert mount["mountPath"] == "/dev/shm"
+        assert {"name": mount["name"], "emptyDir": {"medium": "Memory"}} in spec["volumes"]
+        assert "tolerations" not in spec
+    (text,) = [text for name, text in files(job, kind).items() if name.startswith("the-job")]
+    assert "these nodes offer rdma/hca_shared_a" in " ".join(text.split("\n# "))
+    alone = submission("data=8,data_bytes=1G", site(nodes(1, 1)))
+    assert "RDMA" not in "".join(files(alone, kind).values())
 
 
 def test_levels_of_kueues_topology():
@@ -303,6 +362,21 @@ def test_sliced_cards_are_not_asked_for():
     assert {*found.used} == {"n2", "n3"}
     with pytest.raises(RoundelayError, match="16 more are sliced"):
         place(read_job("data=24,data_bytes=1G"), found.site.room)
+    for kind in KINDS:
+        with pytest.raises(RoundelayError, match="has parts of cards"):
+            files(submission(parallel("j", {"data": 24}, volumes={"data": 1e9}, sliced=True),
+                             found.site), kind)  # fmt: skip
+
+
+def test_a_leader_and_its_workers_have_no_slices_and_it_is_said():
+    """Two spines, so no domain holds all; the parts that tensors make would each fit a leaf."""
+    model = "tensor=64,data=2,layers=8,hidden=1024,sequence=512"
+    where = site(nodes(2, 2, 4)[:8] + [
+        node(f"m{i}", dict(zip(TIERS, (f"t{i // 8}", f"u{i // 8}"), strict=True)))
+        for i in range(8)])  # fmt: skip
+    text = files(submission(model, where, queue="a"), "lws")["the-job.lws.yaml"]
+    assert 'kueue.x-k8s.io/podset-unconstrained-topology: "true"' in text
+    assert "Kueue can't be asked for that here" in " ".join(re.split(r"\s*\n\s*# ", text))
 
 
 def test_shells_words_reach_the_program():

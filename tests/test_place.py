@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import tracemalloc
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -90,6 +91,7 @@ def test_groups_follow_the_order():
         ("data=6,order=data,data_bytes=1G", "order data; expected"),
         ("data=0,data_bytes=1G", "expected 1 or more"),
         ("data=2,date_bytes=1G", "volume of 'date'"),
+        ("data=2,data_bytes=1,expert_bytes=1G", "a volume of expert, whose degree isn't said"),
         ("data=2,heads=4", "heads"),
         ("data=2,data_bytes=1GBps", "data: '1GBps'"),
         ("data=2,data_bytes", "expected key=value"),
@@ -325,6 +327,18 @@ def test_the_optimum_where_nodes_hold_two_blocks():
     assert placing.objective.exact(placing.ours())[0] <= placing.objective.exact(best)[0] * 1.0001
 
 
+@pytest.mark.parametrize("nodes", [8192, 16384])
+def test_a_job_of_all_cards_takes_little_memory(nodes):
+    """65,536 cards, of as many or of twice as many: pairs of nodes alone are 33 million."""
+    room = Room.all_of(cluster(f"dgx-h100:{nodes}"))
+    tracemalloc.start()
+    found = place(parallel("large", {"data": 65536}, volumes={"data": 1e9}), room)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200e6
+    assert len(np.unique(found.cards)) == 65536
+
+
 def test_a_torus_is_priced_link_by_link():
     base = cluster("dgx-h100")
     nics = replace(base.nics, count=8)
@@ -368,8 +382,11 @@ def test_a_cluster_that_is_too_small_says_how_many_nodes_are_enough(capsys):
 
 def test_a_group_that_no_leaf_holds_is_spread_over_many():
     """It sends up whatever is done, and a leaf of its own has more to send up by."""
-    found = place(parallel("experts", {"data": 64, "expert": 64}, volumes={"expert": 1e9}),
-                  Room.all_of(fabric(32, leaf=4, pod=16)))  # fmt: skip
+    job = parallel("experts", {"data": 64, "expert": 64}, volumes={"expert": 1e9})
+    room = Room.all_of(fabric(32, leaf=4, pod=16))
+    kept, found = place(job, room), place(job, room, spread=True)
+    assert len(np.unique(kept.cards // 8 // 4)) == 2
+    assert kept.against["spread"] == found.price.seconds
     assert len(np.unique(found.cards // 8 // 4)) > 2  # which would be enough
     assert found.price.seconds < 0.95 * found.against["best_fit"]
     assert found.price.seconds < found.against["random"]

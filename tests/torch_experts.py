@@ -118,6 +118,14 @@ def in_fp8(comm):
     assert 0 < (x.grad - wanted).abs().max() < 0.2 * wanted.abs().max()
 
 
+def one_gate(comm):
+    """Whatever the ranks drew before, they send a token to the same experts."""
+    torch.manual_seed(comm.rank)
+    ours = Experts(comm, HIDDEN, EXPERTS, K, expert).gate.weight.detach()
+    every = comm.all_gather(ours).reshape(comm.ranks, -1)
+    assert (every == every[0]).all()
+
+
 def learns(comm):
     """A few steps of training: gradients of the gate are added up, those of experts are not."""
     net = layer(comm, group=2)

@@ -133,11 +133,11 @@ def command(
         found = compare(where, jobs, policies, settings, lambda one: step({"policy": one.policy}),
                         record=log is not None)  # fmt: skip
     advice = checkpoints(where, [job.cards for job in jobs], save, restart, rates)
-    if log:
+    emit(entry(found, advice, where), as_json, lambda: told(found, advice, where))
+    if log:  # behind what is printed, which a full disk must not take away
         log.write_bytes(msgspec.json.encode(make_log(where, found, saves)) + b"\n")
     if draw:
         draw(chart(found, what, where))
-    emit(entry(found, advice, where), as_json, lambda: told(found, advice, where))
 
 
 def _jobs(

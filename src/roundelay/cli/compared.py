@@ -142,7 +142,7 @@ def _met(found: Sequence[Summary]) -> str:
 def _advice(advice: Sequence[Checkpoint]) -> str:
     """The largest jobs: how often they should save."""
     if not advice:
-        return say("Nothing fails, so nothing is saved.")
+        return say("Nothing fails, so no saves are needed.")
     head = ["cards", "between failures", "a save every (Young)", "work between saves (Daly)",
             "that costs"]  # fmt: skip
     rows = [[f"{c.cards:,}", span(c.between_failures), span(c.young), span(c.daly),

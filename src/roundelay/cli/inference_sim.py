@@ -34,6 +34,7 @@ from ..units import format_time, parse_time
 from .base import Command, say
 from .instanced import instances, write, write_options
 from .output import emit, figure, table
+from .serving import tell_lacking
 from .targets import Checked, cluster_option, no_use
 
 MADE_UP = (2000, 2.0, 1000, 100)
@@ -80,10 +81,16 @@ def _time_option(name: str, default: str | None, text: str) -> Callable[[F], F]:
 @cluster_option()
 @click.option("--tp", type=click.IntRange(1), default=8,
               help="cards over which the model is cut (default 8)")  # fmt: skip
-@click.option("--layers", type=int, default=126,
-              help="layers of the model, with --cluster (default 126)")  # fmt: skip
-@click.option("--hidden", type=int, default=16384,
-              help="hidden size of the model, with --cluster (default 16384)")  # fmt: skip
+@click.option("--layers", type=click.IntRange(1), default=80,
+              help="layers of the model, with --cluster (default 80: Llama 3 70B)")  # fmt: skip
+@click.option("--hidden", type=click.IntRange(1), default=8192,
+              help="hidden size of the model, with --cluster (default 8192)")  # fmt: skip
+@click.option("--inner", type=click.IntRange(1),
+              help="feed-forward width of the model, with --cluster (default 3.5 times the hidden "
+              "size)")  # fmt: skip
+@click.option("--memory-rate", type=click.FloatRange(0, min_open=True),
+              help="bytes a second of a card's memory, with --cluster (default: known by its "
+              "name)")  # fmt: skip
 @_time_option("--prefill", None, "measured time for a token of a prompt")
 @_time_option("--step", None, "measured time for a token where one request runs")
 @_time_option("--full-step", None, "measured time for a token of each where --batch requests run")
@@ -105,6 +112,8 @@ def command(
     tp: int,
     layers: int,
     hidden: int,
+    inner: int | None,
+    memory_rate: float | None,
     prefill: float | None,
     step: float | None,
     full_step: float | None,
@@ -119,8 +128,10 @@ def command(
                                "--policy queue. Compare them without --write first")  # fmt: skip
     _sensible(where, named, written)
     measured = (prefill, step, full_step)
+    model = {"layers": layers, "hidden": hidden, "inner": inner or hidden * 7 // 2,
+             "heads": max(1, hidden // 128)}  # fmt: skip
     speed = _measured(measured, batch, start) if where is None else _clocked(
-        where, tp, layers, hidden, batch, start, measured)  # fmt: skip
+        where, tp, model, memory_rate, batch, start, measured)  # fmt: skip
     service = Service(speed, queue, tp, first_token=first_token, token=token)
     asked = read_requests(read_file(requests).decode("utf-8", "replace"), str(requests)) \
         if requests else poisson(*MADE_UP)  # fmt: skip
@@ -139,9 +150,12 @@ def command(
 def _sensible(where: Cluster | None, named: Sequence[str], written: Mapping[str, Any]) -> None:
     """Refuse options that would change nothing."""
     if where is None:
-        no_use(("layers", "hidden"), "without --cluster, whose clock takes them")
+        no_use(
+            ("layers", "hidden", "inner", "memory_rate"),
+            "without --cluster, whose clock takes them",
+        )
     if {*named} == {FIXED}:
-        no_use(("target", "calm", "least"), "with --policy fixed")
+        no_use(("target", "calm"), "with --policy fixed")
     if written["folder"] is None:
         no_use(("name", "image", "program", "prometheus", "crds"), "without --write",
                "add --write DIR")  # fmt: skip
@@ -154,18 +168,26 @@ def _measured(times: Sequence[float | None], batch: int, start: float) -> Speed:
     if prefill is None or step is None or full is None:
         raise click.UsageError("how quick is an instance? Name --cluster, such as dgx-h100, or all "
                                "of --prefill, --step and --full-step")  # fmt: skip
+    if full < step or (batch == 1 and full != step):
+        raise click.UsageError(f"--step {format_time(step)} with one request, and --full-step "
+                               f"{format_time(full)} with {batch}; expected no less with more, and "
+                               "the same with as many")  # fmt: skip
     return Speed.between(prefill, step, full, batch, start)
 
 
-def _clocked(where: Cluster, tp: int, layers: int, hidden: int, batch: int, start: float,
-             measured: Sequence[float | None]) -> Speed:  # fmt: skip
+def _clocked(where: Cluster, tp: int, model: Mapping[str, int], rate: float | None, batch: int,
+             start: float, measured: Sequence[float | None]) -> Speed:  # fmt: skip
     from ..workloads.generate.clocked import Large, memory_rate, speed
 
     if any(time is not None for time in measured):
         raise click.UsageError("--cluster takes times from the clock; leave out --prefill, --step "
                                "and --full-step, which are measured, or leave it out")  # fmt: skip
-    shape = Large(layers, hidden, hidden * 13 // 4, heads=max(1, hidden // 128))
-    return speed(where, tp, shape, memory_rate(where), batch, start)
+    shape = Large(**model)
+    if shape.heads % tp:
+        raise click.UsageError(f"--tp {tp}, and {shape.heads} heads; expected a divisor of them, "
+                               "as each card has whole heads")  # fmt: skip
+    tell_lacking(where, tp, shape)
+    return speed(where, tp, shape, rate or memory_rate(where), batch, start)
 
 
 @dataclass(frozen=True)
@@ -182,7 +204,8 @@ class _Tried:
     def row(self, name: str) -> dict[str, Any]:
         """Its figures."""
         if name == FIXED:
-            count = least_fixed(self.requests, self.service, self.most) or self.most
+            enough = least_fixed(self.requests, self.service, self.most) or self.most
+            count = max(enough, self.least)
             scaler = Scaler(Fixed(count), count, count)
             return _row(name, None, simulate(self.requests, self.service, scaler))
 
@@ -240,7 +263,7 @@ def _told(found: Mapping[str, Any], service: Service) -> str:
     )  # fmt: skip
     note = say(
         "In time: the first token within {first}, later ones within {token} each in the mean. "
-        "`fixed` is the fewest instances with which 99 % of requests are, or the most allowed.",
+        "`fixed` is the fewest instances allowed with which 99 % of requests are, or the most.",
         first=format_time(service.first_token), token=format_time(service.token),
     )  # fmt: skip
     return f"{head}\n\n{shown}\n\n{note}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -166,7 +167,7 @@ def _start(ranks: int) -> int:
     given = click.get_current_context().meta[__name__]
     words = python_command(["roundelay", "moe", *given, "--lang", language()], module=True)
     told = {**os.environ, INSIDE: "1"}
-    return launch(words, rank_environments(told, ranks), _tell)
+    return launch(words, rank_environments(told, ranks), _tell, interrupt=signal.SIGTERM)
 
 
 def _show(

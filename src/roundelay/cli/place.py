@@ -41,6 +41,9 @@ from .targets import cluster_option
     is_flag=True,
     help="take parts of cards, too (MIG, time slices), as if they were whole",
 )
+@click.option("--spread", is_flag=True,
+              help="let the job be spread over leaves and pods where its exchange is cheaper; it "
+              "leaves fewer whole ones to others")  # fmt: skip
 @submit_options()
 @keep_option()
 @exact_option()
@@ -49,6 +52,7 @@ def command(
     where: Cluster,
     free: Path | None,
     sliced: bool,
+    spread: bool,
     topology: str | None,
     exact: bool,
     kept: Path | None,
@@ -71,7 +75,7 @@ def command(
     if free and not site:
         room = read_room(text, where, str(free))
     job = replace(job, sliced=job.sliced or sliced)
-    found = place(job, room, exact=exact)
+    found = place(job, room, exact=exact, spread=spread)
     texts = submitted(found, site, asked)
     emit(entry(found, room.cluster, site, texts), as_json,
          lambda: told(job, found, room.cluster, site, texts))  # fmt: skip

@@ -28,6 +28,7 @@ NAMES: Final = {
     "first_fit": "first fit",
     "best_fit": "best fit, as Kueue and KAI",
     "random": "by chance, in the mean",
+    "spread": "spread over the fabric, see --spread",
     "optimum": "the optimum",
 }
 

@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 import click
 
 from ..errors import RoundelayError
+from ..i18n import translator
+from ..topology import Cluster
 from ..units import format_size, format_time
-from .base import say
+from .base import language, say
 from .output import table
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,15 +48,17 @@ def found_options(tp: int, model: Path | None, backend: str, context: int | None
     from ..workloads.generate.gguf_file import GgufFile, find_model, need_gguf
     from ..workloads.generate.messages import Options
     from ..workloads.generate.tokenizer import Tokenizer
+    from ..workloads.generate.whole import check
 
     need_gguf()
     path = model or find_model()
     file = GgufFile(path)
-    shape = Shape.read(file)
+    shape, tokenizer = Shape.read(file), Tokenizer(file)
+    check(file, shape, tokenizer.size)
     Cut.of(shape, 0, tp)
     most = min(context or shape.context, shape.context)
     options = Options(str(path.resolve()), tp, backend, context, threads=threads, **more)
-    return options, Tokenizer(file), most
+    return options, tokenizer, most
 
 
 def need_torch() -> None:
@@ -68,6 +72,14 @@ def need_torch() -> None:
     if find_spec("torch") is None:
         raise RoundelayError("no package torch, and models are computed with it; try: "
                              "pip install 'roundelay[llm]'")  # fmt: skip
+
+
+def tell_lacking(where: Cluster, ranks: int, model: Any) -> None:
+    """Say that a `Large` model does not fit the cards, where it does not; what follows stands."""
+    from ..workloads.generate.clocked import lacking
+
+    if told := lacking(where, ranks, model):
+        click.echo(told.tell(translator(language())), err=True)
 
 
 def where_time_went(found: dict[str, Any]) -> str:

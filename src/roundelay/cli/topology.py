@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 
+from ..diagnose.drawing import drawing
 from ..diagnose.given import Given
 from ..diagnose.picture import picture
 from ..diagnose.together import read_machine
 from ..formats.machine import Machine
 from ..i18n import translator
 from .base import Command, language, say
-from .output import emit
+from .output import emit, save
 
 
 @click.command(
@@ -25,17 +26,21 @@ from .output import emit
     "SYS are classes of ways, the nearest first.",
 )
 @click.argument("file", metavar="FILE")
-def command(file: str, as_json: str | None) -> None:
+@click.option("--svg", "svg", type=click.Path(dir_okay=False, path_type=Path),
+              metavar="FILE.svg", help="draw it into this file, too")  # fmt: skip
+def command(file: str, svg: Path | None, as_json: str | None) -> None:
     """Read and draw."""
     given = (Given("stdin", data=sys.stdin.buffer.read()) if file == "-"
              else Given(file, Path(file)))  # fmt: skip
     machine = read_machine(given)
+    emit(_value(machine), as_json, lambda: picture(machine, translator(language())))
     if as_json != "-":
         for note in machine.notes:
             at = say("line {line}", line=note.line) if note.line else ""
             words = [say("note"), file, at, note.what.tell(translator(language()))]
             click.echo(": ".join(filter(None, words)), err=True)
-    emit(_value(machine), as_json, lambda: picture(machine, translator(language())))
+    if svg is not None:
+        save(svg, drawing(machine, translator(language()), language()))
 
 
 def _value(machine: Machine) -> dict[str, Any]:

@@ -159,12 +159,12 @@ def _ranks(count: int) -> str:
 
 
 def _parts(found: dict[str, Any]) -> str:
-    """A column for all ranks in the mean, and one for each."""
-    columns = [found, *found["by_rank"]]
-    head = ["", say("all ranks"), *(say("rank {rank}", rank=c["rank"]) for c in columns[1:])]
-    rows = [[say(text), *(f"{_time(c[name])} ({c[name] / c['step_us']:.0%})" for c in columns)]
-            for name, text in PARTS.items()]  # fmt: skip
-    return table(head, rows, right="bcdefghijklmn")
+    """A row for all ranks in the mean, and one for each."""
+    named = {say("all ranks"): found}
+    named |= {say("rank {rank}", rank=each["rank"]): each for each in found["by_rank"]}
+    rows = [[name, *(f"{_time(of[part])} ({of[part] / of['step_us']:.0%})" for part in PARTS)]
+            for name, of in named.items()]  # fmt: skip
+    return table(["", *map(say, PARTS.values())], rows, right="bcde")
 
 
 def _notes(found: dict[str, Any]) -> Iterator[str]:
@@ -212,9 +212,9 @@ def _event(event: Any) -> str:
         return say("Step {step}: rank {rank} is killed.", step=event["step"], rank=event["rank"])
     values = {"step": event["step"], "ranks": _ranks(event["ranks"])}
     if what == "shrunk":
-        told = [say("Step {step} was the last: {ranks} go on from it.", **values)]
+        told = [say("Step {step} was the last; from there it goes on over {ranks}.", **values)]
     else:
-        told = [say("Step {step}: {ranks} go on from the checkpoint.", **values)]
+        told = [say("From the checkpoint of step {step} it goes on over {ranks}.", **values)]
     if notice is not None:
         told.append(say("The loss was noticed after {time}.", time=_time(notice)))
     if took is not None:

@@ -13,7 +13,7 @@ from ..units import format_size, format_time
 from .base import Command, say
 from .generate import run_one
 from .output import emit, printable, table
-from .serving import found_options, model_options, where_time_went
+from .serving import found_options, model_options, tell_lacking, where_time_went
 from .targets import cluster_option, given, no_use
 
 NAMES = {
@@ -120,6 +120,7 @@ def _clocked(where: Cluster, tp: int, layers: int, hidden: int, inner: int | Non
     ranks = tp if given("tp") else min(8, where.size)
     heads = max(1, hidden // 128)
     shape = Large(layers, hidden, inner or hidden * 13 // 4, heads, min(8, heads))
+    tell_lacking(where, ranks, shape)
     return token(where, ranks, shape, memory_rate(where) if rate is None else rate)
 
 

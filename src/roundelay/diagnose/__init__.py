@@ -26,7 +26,7 @@ from ..formats.nccl_tests import (
 )
 from ..i18n import Message, Translate, message
 from ..topology import Cluster
-from .case import Case, machine_of
+from .case import Case, generation_of, machine_of
 from .expected import Judged, Predict, Prediction, fitted, judge
 from .facts import Facts, read_facts
 from .finding import Evidence, Finding
@@ -227,6 +227,13 @@ def _of_sound(table: Table, file: str, cluster: Cluster | None, predict: Predict
         why = message(
             "rows are not compared: name the cluster, such as --cluster {hint}", hint=hint
         )
+    elif (card := _other_card(table, cluster)) is not None:
+        why = message(
+            "rows are not compared: the table is of {card}, and the cards of the cluster are "
+            "{generation}; name the cluster where it was measured",
+            card=card, generation=cluster.generation,
+        )  # fmt: skip
+        cluster = None
     else:
         cluster = fitted(cluster, table)
         rows, why = judge(table, cluster, predict)
@@ -236,6 +243,15 @@ def _of_sound(table: Table, file: str, cluster: Cluster | None, predict: Predict
         notes.append(Note(table.line, why))
     case = Case(facts, cluster, table, rows, predict)
     return Report(tuple(findings(case)), rows, tuple(notes))
+
+
+def _other_card(table: Table, cluster: Cluster) -> str | None:
+    """A card that the table lists and that is of another generation than the cluster's."""
+    for device in table.devices:
+        known = generation_of(device.name)
+        if known is not None and known != cluster.generation:
+            return device.name
+    return None
 
 
 def _table_facts(table: Table, file: str) -> Facts:

@@ -39,6 +39,20 @@ def machine_of(card: str) -> str | None:
     return None if name is None or other[name.endswith("-pcie")].search(card) else name
 
 
+_GENERATIONS: Final = (
+    (re.compile(r"\bV100"), "volta"), (re.compile(r"\bA(?:100|800|30|40|10|6000)\b"), "ampere"),
+    (re.compile(r"\b(?:GH200|H(?:100|200|800|20))\b"), "hopper"),
+    (re.compile(r"\bG?B(?:100|200|300)\b"), "blackwell"), (re.compile(r"\bMI3\d\d"), "cdna3"),
+    (re.compile(r"\bL(?:4|40|40S)\b|RTX 4\d\d\d"), "ada"),
+)  # fmt: skip
+"""Generations by names of cards, as NVML and nccl-tests write them."""
+
+
+def generation_of(card: str) -> str | None:
+    """The generation of a card by its name, if that tells."""
+    return next((name for pattern, name in _GENERATIONS if pattern.search(card)), None)
+
+
 @dataclass(frozen=True)
 class Case:
     """What is known of one measurement. Rates are in GB/s, one way.

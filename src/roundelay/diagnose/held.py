@@ -80,18 +80,24 @@ def _silent(call: Open, ranks: Sequence[int], waits: Waits) -> Finding:
         "operation": _operation(call), "waiting": _ranks(waiting),
         "sequence": call.key.sequence, "shape": str(list(shape[0])) if shape else "[]",
     }  # fmt: skip
+    most = 2 * len(group.calls) >= len(group.members)
     reason = ["Rank {missing} has left no dump ({there} of {ranks} are here): it has died, or "
-              "hangs where it cannot write."]  # fmt: skip
+              "hangs where it cannot write." if most else
+              "No dump of rank {missing} is here ({there} of {ranks} are): whether one of them is "
+              "late, or the network, cannot be told."]  # fmt: skip
     reason.append(
         "Rank {waiting} wait for it in sequence {sequence}, {operation} {shape}."
         if call.key.sequence
         else "Rank {waiting} waits for it in {operation}."
     )
     reason += _behind(call, ranks, waits, figures)
-    return tell(
-        "missing_dump", group.subject, figures, reason,
+    advice = (
         "Look at the end of that rank's own log first; what it passed to that call may differ from "
-        "what the others did.",
+        "what the others did."
+        if most else "Give the dumps of all ranks at once."
+    )  # fmt: skip
+    return tell(
+        "missing_dump", group.subject, figures, reason, advice,
         group.cited([(r, call.waiting[r]) for r in waiting]), fault=True, confidence=0.85,
         area="hang",
     )  # fmt: skip

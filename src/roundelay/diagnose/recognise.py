@@ -40,6 +40,9 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                             rb"gloo::EnforceNotMet")),
     ("ended", re.compile(rb"OutOfMemoryError|oom[-_]kill|Out Of Memory|exited on signal|"
                          rb"NVRM: Xid|exitcode\s*:|Traceback \(most recent call|"
+                         rb"\btasks? [\d,-]{1,99}: (?:Killed|Segmentation|Bus error)|"
+                         rb"line \d{1,9}: +\d{1,9} (?:Killed|Segmentation|Bus error)|"
+                         rb"Fatal Python error|"
                          rb"^\[rank\d{1,7}\]:\s{0,9}[\w.]{1,99}(?:Error|Exception):", re.M)),
     ("nccl_tests", re.compile(rb"\bbusbw\b|# nThread|Avg bus bandwidth|Test (?:CUDA|NCCL) failure|"
                               rb"^[^\n]*\b\d+ +\d+ +(?:u?int\d+|half|float|double|bfloat16) +"
@@ -73,7 +76,8 @@ _LATER: Final = MappingProxyType(
                      b"next_op=", b"watchdog got stuck", b"Using the loopback address",
                      b"Not all ranks joining", b"gloo::EnforceNotMet"),
         "ended": (b"OutOfMemoryError", b"oom_kill", b"oom-kill", b"Out Of Memory",
-                  b"exited on signal", b"NVRM: Xid", b"exitcode", b"Traceback (most recent call"),
+                  b"exited on signal", b"NVRM: Xid", b"exitcode", b"Traceback (most recent call",
+                  b": Killed", b": Segmentation", b": Bus error"),
     }
 )  # fmt: skip
 """Words by which a text is of a kind, wherever in it they stand."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
 from .nccl_log import Line
@@ -17,16 +18,23 @@ KEPT: Final = 10**4
 """Ends that are kept."""
 WORDS: Final = (b"OutOfMemoryError", b"oom_kill", b"oom-kill", b"Out Of Memory",
                 b"exited on signal", b"NVRM: Xid", b"exitcode", b"Error: ", b"Exception: ",
-                b"Traceback (")  # fmt: skip
+                b"Traceback (", b"Killed", b"Segmentation fault", b"Bus error")  # fmt: skip
 """One of which stands in every line that tells an end."""
-_RANK: Final = re.compile(r"\[rank(\d{1,7})\]|^\s*(\d{1,7}): |\brank (\d{1,7})\b|\btask (\d{1,7}):")
+_RANK: Final = re.compile(
+    r"\[rank(\d{1,7})\]|^\s*(\d{1,7}): |\brank (\d{1,7})\b|\btasks? (\d{1,7})[:,-]"
+)
 _RAISED: Final = re.compile(
     r"^(?:\[rank(?P<rank>\d{1,7})\]:)?\s*(?:\[\d+\]:\s*|\d{1,7}: +)?"
-    r"(?P<name>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)): ?(?P<said>.*)"
+    r"(?P<name>(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception)): ?(?P<said>.*)"
 )
 _SIGNAL: Final = re.compile(
     r"exitcode *: *-(\d{1,2})\b|exited on signal (\d{1,2})\b|Signal (\d{1,2}) \(SIG"
 )
+_NAMED: Final = re.compile(
+    r"(?:\btasks? [\d,-]+: |\bline \d+: +\d+ |Fatal Python error: )"
+    r"(Killed|Segmentation fault|Bus error)"
+)
+_CODES: Final = MappingProxyType({"Killed": 9, "Segmentation fault": 11, "Bus error": 7})
 _XID: Final = re.compile(r"NVRM: Xid \((?:PCI:)?([\w:.]+)\)?: (\d{1,4})")
 _OOM: Final = re.compile(r"oom[-_]kill|Out Of Memory\b")
 _OWN_RANK: Final = re.compile(r"^\s*(?:\[[^\]]*\]:\s*)?rank *: *(\d{1,7})\b")
@@ -85,8 +93,9 @@ def _ends(text: str, line: Line, reported: int | None, near: bool) -> Iterator[E
     raised = _RAISED.match(text)
     if xid := _XID.search(text):
         yield End(None, "xid", int(xid[2]), f"{xid[1]}: Xid {xid[2]}", line)
-    elif signal := _SIGNAL.search(text):
-        code = int(next(filter(None, signal.groups())))
+    elif (signal := _SIGNAL.search(text)) or (signal := _NAMED.search(text)):
+        word = next(filter(None, signal.groups()))
+        code = _CODES.get(word) or int(word)
         rank = reported if rank is None and "exitcode" in text else rank
         if code == 9 or code in _CRASHES:
             yield End(rank, "killed" if code == 9 else "crashed", code, f"signal {code}", line)

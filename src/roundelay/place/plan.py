@@ -23,6 +23,8 @@ from .traffic import Floats, Traffic, traffic
 
 RANDOM: Final = 8
 """Placements by chance, whose mean is told."""
+WORTH_SAYING: Final = 0.02
+"""Part of the exchange that a job would save if it were spread."""
 OPTIMUM_LIMIT: Final = 60.0
 """Seconds that the exact search may take."""
 
@@ -98,11 +100,11 @@ class Placing:
         """The exchanges of a step, link by link."""
         return price(self.traffics, self.cluster, self.cards(nodes))
 
-    def ours(self, *, order_only: bool = False) -> Ints:
+    def ours(self, *, order_only: bool = False, spread: bool = False) -> Ints:
         """[block] the node of each."""
         return search(self.capacity, self.blocks, self.sizes, self.layout, self.score(),
                       self.messages, more=group_orders(self.job, self.block),
-                      order_only=order_only)  # fmt: skip
+                      order_only=order_only, spread=spread)  # fmt: skip
 
     def best_fit(self) -> Ints:
         """See `baselines.best_fit`."""
@@ -130,23 +132,30 @@ class Placing:
         return self.price(nodes).seconds
 
 
-def place(job: Job, room: Room, *, exact: bool = False) -> Placement:
+def place(job: Job, room: Room, *, exact: bool = False, spread: bool = False) -> Placement:
     """Choose nodes and the order of ranks for a job.
 
-    Never dearer than first fit and best fit.
+    Never dearer than first fit and best fit. A job is kept together, as one that is spread leaves
+    fewer whole domains to others; what that costs it is told where it is more than `WORTH_SAYING`.
 
     Args:
         job: what it exchanges.
         room: what is free.
         exact: find the optimum, too; for small jobs.
+        spread: it may be spread over the fabric.
 
     Raises:
         RoundelayError: there is no room for it.
     """
     placing = Placing(job, room)
-    found = {"ours": placing.ours(), "best_fit": placing.best_fit(),
+    found = {"ours": placing.ours(spread=spread), "best_fit": placing.best_fit(),
              "first_fit": placing.first_fit()}  # fmt: skip
-    return _placed(placing, found, {"random": placing.random()}, exact)
+    kept = _placed(placing, found, {"random": placing.random()}, exact)
+    if not spread:
+        seconds = placing.price(placing.ours(spread=True)).seconds
+        if seconds < kept.price.seconds * (1 - WORTH_SAYING):
+            kept.against["spread"] = seconds
+    return kept
 
 
 def order(job: Job, room: Room, *, exact: bool = False) -> Placement:

@@ -167,11 +167,16 @@ def _value(text: str) -> int | bool | str:
 
 def _converted(tree: Any) -> JobFile:
     try:
-        return msgspec.convert(tree, JobFile)
+        file = msgspec.convert(tree, JobFile)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$")
         where = where.strip("`.")
         raise RoundelayError(f"{where + ': ' if where else ''}{what}") from None
+    for key in file.volumes:
+        if key in DEGREES and key not in tree:
+            raise RoundelayError(f"a volume of {key}, whose degree isn't said; expected also "
+                                 f"{key}=N, the number of ranks in a group of it")  # fmt: skip
+    return file
 
 
 def _build(file: JobFile, stem: str) -> Job:

@@ -25,6 +25,8 @@ WORK: Final = 120_000
 """Messages that are looked at in all, about, while placements are improved."""
 BATCH: Final = 4_000_000
 """Messages of placements that are scored at once."""
+PAIRS: Final = 2_000_000
+"""Of blocks that are listed, to exchange them or to move one; of more, some are drawn."""
 BETTER: Final = 1e-9
 
 
@@ -79,7 +81,9 @@ def units(layout: tuple[int, ...]) -> list[int]:
     return sorted(found, reverse=True)
 
 
-def choices(room: Ints, blocks: int, sizes: list[int], layout: tuple[int, ...]) -> Iterator[Ints]:
+def choices(
+    room: Ints, blocks: int, sizes: list[int], layout: tuple[int, ...], *, spread: bool
+) -> Iterator[Ints]:
     """[block] nodes that may be taken, in ascending order; the tightest first."""
     yield best_fit(room, blocks, sizes)
     for height, domain in _places(room, blocks, sizes):
@@ -90,7 +94,7 @@ def choices(room: Ints, blocks: int, sizes: list[int], layout: tuple[int, ...]) 
             yield np.repeat(np.arange(len(room)), take)
         if height:
             yield from _evenly(room, blocks, sizes, height, domain)
-    for size in sizes[1:-1]:
+    for size in sizes[1:-1] if spread else ():
         yield _spread(room, blocks, size)
     yield first_fit(room, blocks)
 
@@ -160,6 +164,7 @@ def search(
     *,
     more: Sequence[Ints] = (),
     order_only: bool = False,
+    spread: bool = False,
     starts: int = STARTS,
 ) -> Ints:
     """[block] the node of each.
@@ -173,9 +178,14 @@ def search(
         messages: between blocks, of one placement.
         more: orders of blocks to try besides those of the degrees.
         order_only: take the nodes as they are, which have room for no more.
+        spread: try nodes of as many domains as there are, too.
         starts: placements that are improved; 0: take the best as it is.
     """
-    found = [first_fit(room, blocks)] if order_only else choices(room, blocks, sizes, layout)
+    found = (
+        [first_fit(room, blocks)]
+        if order_only
+        else choices(room, blocks, sizes, layout, spread=spread)
+    )
     taken = list({nodes.tobytes(): nodes for nodes in found}.values())
     tries = {order.tobytes(): order for order in (*orders(layout), *more)}.values()
     first = []
@@ -217,9 +227,17 @@ def _improved(
     return placed, value
 
 
+def _pairs(n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """All pairs of blocks, or some by chance where they are more than can be looked at."""
+    if n * (n - 1) // 2 <= PAIRS:
+        return np.triu_indices(n, 1)
+    a, b = rng.integers(n, size=(2, WORK))
+    return a, b
+
+
 def _neighbours(placed: Ints, room: Ints, rng: np.random.Generator, most: int) -> Ints:
     n = len(placed)
-    a, b = np.triu_indices(n, 1)
+    a, b = _pairs(n, rng)
     differ = placed[a] != placed[b]
     a, b = a[differ], b[differ]
     free = np.flatnonzero(room > np.bincount(placed, minlength=len(room)))
@@ -231,6 +249,10 @@ def _neighbours(placed: Ints, room: Ints, rng: np.random.Generator, most: int) -
     swaps = np.repeat(placed[None, :], len(a), axis=0)
     rows = np.arange(len(a))
     swaps[rows, a], swaps[rows, b] = placed[b], placed[a]
-    moves = np.repeat(placed[None, :], len(free) * n, axis=0)
-    moves[np.arange(len(moves)), np.tile(np.arange(n), len(free))] = np.repeat(free, n)
+    moved, to = np.tile(np.arange(n), len(free)), np.repeat(free, n)
+    if len(moved) * n > PAIRS:
+        some = rng.choice(len(moved), min(len(moved), most), replace=False)
+        moved, to = moved[some], to[some]
+    moves = np.repeat(placed[None, :], len(moved), axis=0)
+    moves[np.arange(len(moves)), moved] = to
     return np.concatenate([swaps, moves])

@@ -63,6 +63,8 @@ class Site:
         source: whose files.
         version: of the scheduler; "" where it isn't said.
         notes: what was odd.
+        taints: keys of those that pods have to tolerate.
+        networks: resources by which pods get at network cards.
     """
 
     cluster: Cluster
@@ -73,6 +75,8 @@ class Site:
     source: Source
     version: str = ""
     notes: tuple[Message, ...] = ()
+    taints: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
 
     def host(self, card: int) -> str:
         """The name of the host of a card of the cluster."""

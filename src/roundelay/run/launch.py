@@ -88,8 +88,9 @@ def launch(
     tell: Callable[[Message], None],
     tag: bool = False,
     timeout: float | None = None,
-    elastic: bool = False,
+    elastic: bool | Callable[[], bool] = False,
     linger: float | None = None,
+    interrupt: signal.Signals = signal.SIGINT,
 ) -> int:
     """Runs a command once for each environment, until all have ended.
 
@@ -103,9 +104,12 @@ def launch(
         tell: is given what people should know, such as which rank failed.
         tag: puts the rank before each line that it prints.
         timeout: seconds after which the job is ended.
-        elastic: the others go on when one fails, as they may by `Communicator.shrink`.
+        elastic: the others go on when one fails, as they may by `Communicator.shrink`; or what
+            says whether they can by then.
         linger: seconds that the others have when one has ended by itself, well or not, in a job
             that is elastic; None: as many as they need.
+        interrupt: what ranks get at SIGINT. SIGTERM is for programs that would only print where
+            they were.
 
     Returns:
         0, or the exit status of the first rank that failed, 128 + its number for a signal; 124 at
@@ -114,7 +118,7 @@ def launch(
     with _signals() as pipe, Crew(command, environments) as crew:
         crew.start(piped=tag)
         deadline = None if timeout is None else time.monotonic() + timeout
-        watch = _Watch(crew, tell, deadline, elastic, linger)
+        watch = _Watch(crew, tell, deadline, elastic, linger, interrupt)
         with selectors.DefaultSelector() as selector:
             selector.register(pipe, selectors.EVENT_READ)
             tags = Tags(crew, selector)
@@ -137,8 +141,9 @@ class _Watch:
     crew: Crew
     tell: Callable[[Message], None]
     deadline: float | None
-    elastic: bool
+    elastic: bool | Callable[[], bool]
     linger: float | None = None
+    interrupt: signal.Signals = signal.SIGINT
     status: int = 0
     failed: int = 0  # the first status of a rank, where the others go on
     well: bool = False  # a rank has ended without failing
@@ -158,7 +163,7 @@ class _Watch:
             if self.status == 128 + number:
                 self.crew.send(signal.SIGKILL)
             else:
-                self.crew.send(number)
+                self.crew.send(self.interrupt if number == signal.SIGINT else number)
                 self._end(128 + number)
 
     def look(self) -> None:
@@ -168,7 +173,7 @@ class _Watch:
             if code and not self.status:
                 self.tell(_failed(rank, code))
                 self.failed = self.failed or (code if code > 0 else 128 - code)
-                if not self.elastic:
+                if not self._goes_on():
                     self._end(self.failed)
             if self.elastic and self.linger is not None and code >= 0:
                 self._soon(self.linger)
@@ -181,6 +186,9 @@ class _Watch:
                 self._end(TIMED_OUT)
         while self.steps and now >= self.steps[0][0]:
             self.crew.send(self.steps.pop(0)[1])
+
+    def _goes_on(self) -> bool:
+        return self.elastic() if callable(self.elastic) else self.elastic
 
     def _end(self, status: int) -> None:
         self.status = self.status or status

@@ -25,6 +25,9 @@ from .traffic import Request
 MOST_STEPS: Final = 50_000_000
 """Steps of all batches, after which it is given up."""
 
+MOST_LOOKS: Final = 500_000
+"""Looks of a policy, after which it is given up; every 15 s, 87 days."""
+
 
 @dataclass(frozen=True)
 class Service:
@@ -254,8 +257,11 @@ def simulate(requests: Sequence[Request], service: Service, scaler: Scaler) -> O
         scaler: how many there should be.
 
     Raises:
-        RoundelayError: no requests, or far too many steps.
+        RoundelayError: no requests, far too many steps, or requests over years.
     """
     if not requests:
         raise RoundelayError("no requests; expected one or more")
+    if requests[-1].at > MOST_LOOKS * service.look:
+        raise RoundelayError(f"requests over {requests[-1].at / 86400:,.0f} days; expected "
+                             f"{MOST_LOOKS * service.look / 86400:,.0f} at most")  # fmt: skip
     return _Run(requests, service, scaler).go()

@@ -163,10 +163,12 @@ def _what(traces: Sequence[Trace]) -> Finding:
     if steps:
         figures["step_ms"] = float(np.median(steps)) / MS
         reason.append("Steps: {steps}, of {step_ms} ms (median).")
+    advice = ("Trace all ranks for some of the same steps and give all files at once: then it is "
+              "said who is late, and whom that delays.")  # fmt: skip
+    if len(ranks) > 1 and len(ranks) == figures.get("world"):
+        advice = "All ranks are here. More steps make it surer who is late."
     return tell(
-        "traced", _subject(traces), figures, reason,
-        "Trace all ranks for some of the same steps and give all files at once: then it is said "
-        "who is late, and whom that delays.",
+        "traced", _subject(traces), figures, reason, advice,
         tuple(Evidence(t.file, 0, repr(t)) for t in traces[:LISTED]), confidence=0.95, area="time",
     )  # fmt: skip
 

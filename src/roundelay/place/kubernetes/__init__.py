@@ -31,8 +31,8 @@ def files(job: Submission, kind: str, known: Definitions | None = None) -> dict[
         known: the custom kinds of a cluster, which must keep the manifests whole.
 
     Raises:
-        RoundelayError: hosts without labels, ranks that pods can't have, or fields that the
-            cluster would drop.
+        RoundelayError: hosts without labels, parts of cards, ranks that pods can't have, or fields
+            that the cluster would drop.
     """
     if job.site.source != "kubernetes":
         raise RoundelayError("manifests need the labels of nodes; expected --topology with the "
@@ -40,4 +40,8 @@ def files(job: Submission, kind: str, known: Definitions | None = None) -> dict[
     if job.queue and not _NAME.fullmatch(job.queue):
         raise RoundelayError(f"queue {job.queue}; expected small letters, digits and -, such as "
                              "team-a: Kubernetes takes no others in names")  # fmt: skip
+    if job.site.room.sliced.ravel()[job.placed.cards].any():
+        raise RoundelayError(f"{job.name} has parts of cards (MIG, time slices), whose resources "
+                             "have other names, and no manifest says which parts of which cards "
+                             "it gets; expected whole cards: leave out --sliced")  # fmt: skip
     return checked(_KINDS[kind](job), known)

@@ -11,7 +11,7 @@ from typing import Any
 from ...errors import RoundelayError
 from ..site import at_least
 from ..submission import Submission
-from .pods import Shape, container, head, service, shape
+from .pods import Shape, head, running, service, shape
 from .yaml import Manifest, Why, plain
 
 GROUP = "scheduling.k8s.io"
@@ -108,7 +108,7 @@ def _job(job: Submission, found: Shape, name: str, pods: int, first: int) -> dic
                     "schedulingGroup": {"podGroupName": name},
                     "subdomain": job.name,
                     "restartPolicy": "Never",
-                    "containers": [container(job, found, rank, f"{whole}-0.{job.name}")],
+                    **running(job, found, rank, f"{whole}-0.{job.name}"),
                 },
             },
         },

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ...errors import RoundelayError
 from .crds import Definitions, checked
+from .pods import SHARED, SHARED_AT
 from .yaml import Manifest, Why, plain
 
 PORT: Final = 8000
@@ -150,6 +151,7 @@ def _pod(found: Instances, *, door: bool) -> dict[str, Any]:
         "image": found.image,
         "command": [word.replace("$", "$$") for word in words],  # kept by Kubernetes
         "resources": {"requests" if found.resource == "cpu" else "limits": cards},
+        "volumeMounts": [SHARED_AT],
     }
     if door:
         container["ports"] = [{"name": "http", "containerPort": PORT}]
@@ -158,7 +160,8 @@ def _pod(found: Instances, *, door: bool) -> dict[str, Any]:
             f"No requests before the model is there; about {ceil(found.start)} s were reckoned.",
         )
     grace = Why(90, "An instance that goes finishes what it has: `roundelay llm` takes 60 s.")
-    return {"spec": {"terminationGracePeriodSeconds": grace, "containers": [container]}}
+    return {"spec": {"terminationGracePeriodSeconds": grace, "containers": [container],
+                     "volumes": [SHARED]}}  # fmt: skip
 
 
 def _door(found: Instances) -> dict[str, Any]:

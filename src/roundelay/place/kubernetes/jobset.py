@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..submission import Submission
 from .kueue import QUEUE, asked, cluster_file
-from .pods import container, head, shape
+from .pods import head, running, shape
 from .yaml import Manifest, Why
 
 VERSION = "jobset.x-k8s.io/v1alpha2"
@@ -18,7 +18,7 @@ def files(job: Submission) -> dict[str, Manifest]:
         "metadata": {"annotations": asked(found)},
         "spec": {
             "restartPolicy": Why("Never", "The JobSet starts all anew: a lone rank can't go on."),
-            "containers": [container(job, found, '"$JOB_COMPLETION_INDEX"', first)],
+            **running(job, found, '"$JOB_COMPLETION_INDEX"', first),
         },
     }
     workers = {

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..submission import Submission
 from .nodes import levels_of
-from .pods import Shape, container, head, service, shape
+from .pods import Shape, head, running, service, shape
 from .yaml import Manifest, Why, plain
 
 TOPOLOGY = "roundelay"
@@ -72,6 +72,6 @@ def _pod(job: Submission, found: Shape, number: int, queue: str) -> dict[str, An
             "hostname": f"{job.name}-{number}",
             "subdomain": job.name,
             "restartPolicy": "Never",
-            "containers": [container(job, found, str(number), f"{job.name}-0.{job.name}")],
+            **running(job, found, str(number), f"{job.name}-0.{job.name}"),
         },
     }  # fmt: skip

@@ -12,6 +12,7 @@ from .yaml import Manifest, Why
 API: Final = "kueue.x-k8s.io/v1beta2"
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
 _ANNOTATION: Final = "kueue.x-k8s.io/podset-"
+UNCONSTRAINED: Final = f"{_ANNOTATION}unconstrained-topology"
 NAME: Final = "roundelay"
 """Of the cluster's objects."""
 
@@ -24,7 +25,7 @@ def asked(found: Shape) -> dict[str, Any]:
             "All pods in one such domain: that is the smallest that holds the job, and without "
             "it the exchange would cross more links."))  # fmt: skip
     elif not found.part:
-        said[f"{_ANNOTATION}unconstrained-topology"] = Why("true", (
+        said[UNCONSTRAINED] = Why("true", (
             "No domain holds all pods, and none a fixed number of them: Kueue takes what is "
             "free."))  # fmt: skip
     if found.part:

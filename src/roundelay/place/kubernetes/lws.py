@@ -10,11 +10,22 @@ from dataclasses import replace
 from typing import Any
 
 from ..submission import Submission
-from .kueue import QUEUE, asked, cluster_file
-from .pods import container, head, shape
+from .kueue import QUEUE, UNCONSTRAINED, asked, cluster_file
+from .pods import Shape, head, running, shape
 from .yaml import Manifest, Why
 
 PREFIX = "leaderworkerset.sigs.k8s.io"
+
+
+def _asked(found: Shape) -> dict[str, Any]:
+    """Of both sets, the leader and its workers, which can't have slices together."""
+    if found.within or not found.part:
+        return asked(replace(found, part=None))
+    label, size, _ = found.part
+    return {UNCONSTRAINED: Why("true", (
+        f"No domain holds all pods. It would be cheapest if each {size} that follow one another "
+        f"had one {label}, but Kueue can't be asked for that here, as a leader and its workers "
+        "are two sets for it. Without --queue LeaderWorkerSet itself asks for it."))}  # fmt: skip
 
 
 def files(job: Submission) -> dict[str, Manifest]:
@@ -24,7 +35,7 @@ def files(job: Submission) -> dict[str, Manifest]:
     inside: dict[str, Any] = {}
     if job.queue:
         metadata["labels"] = {QUEUE: Why(job.queue, "Kueue admits all pods of a gang, or none.")}
-        inside = asked(replace(found, part=None))  # a group of sets can't have slices
+        inside = _asked(found)
         if found.within and found.pods > 1:
             inside["kueue.x-k8s.io/podset-group-name"] = Why(
                 job.name, "The leader and its workers are two sets for Kueue: in one domain here."
@@ -45,8 +56,7 @@ def files(job: Submission) -> dict[str, Manifest]:
         )
         template["subGroupPolicy"] = {"subGroupSize": size}
     pod: dict[str, Any] = {"metadata": {"annotations": inside}} if inside else {}
-    pod["spec"] = {"containers": [
-        container(job, found, '"$LWS_WORKER_INDEX"', '"$LWS_LEADER_ADDRESS"')]}  # fmt: skip
+    pod["spec"] = running(job, found, '"$LWS_WORKER_INDEX"', '"$LWS_LEADER_ADDRESS"')
     template["workerTemplate"] = pod
     value = {
         "apiVersion": "leaderworkerset.x-k8s.io/v1",

@@ -11,13 +11,17 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
 
 from ...errors import RoundelayError
 from ...i18n import Message, message
 from ...topology import Cluster
 from ..site import Host, Site, oldest, settle
 from .objects import at, listed
+
+Taint: TypeAlias = tuple[str, str, str]
+"""Key, value and effect."""
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 TIER: Final = re.compile(r"fabric\.topograph\.run/tier-(\d{1,2})")
@@ -34,6 +38,8 @@ CARDS: Final = ("nvidia.com/gpu", "amd.com/gpu")
 """Resources that are whole cards."""
 LEVELS: Final = 16
 """Levels of a Topology, at most, with that of hosts; Kueue's CRD and KAI's say so."""
+NETWORK: Final = re.compile(r"rdma|hca|roce|sriov|hostdev|infiniband|/efa$", re.I)
+"""In the names of resources that device plugins give to network cards."""
 _KEY: Final = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[a-z0-9]([\w.-]{0,61}[a-z0-9])?",
                          re.A | re.I)  # fmt: skip
 _VALUE: Final = re.compile(r"[a-z0-9]([\w.-]{0,61}[a-z0-9])?", re.A | re.I)
@@ -70,16 +76,19 @@ def kubernetes_site(data: bytes, machine: Cluster) -> Site:
                 "fabric.topograph.run/tier-0: all count as under one switch"
             )
         )
-    used = _used(items, kind)
+    used, taints = _used(items, kind), _taints(nodes, kind)
     hosts = [host for node in nodes
-             for host in _host(node, labels, kind, used.get(_name(node), 0), notes)]  # fmt: skip
+             for host in _host(node, labels, kind, used.get(_name(node), 0), taints, notes)
+             ]  # fmt: skip
     if not hosts:
         found = sorted({key for node in nodes for key in _labels(node)})[:8]
         raise RoundelayError(f"no node has the labels {', '.join(labels)}; there are "
                              f"{', '.join(found) or 'none'}")  # fmt: skip
     _nested(hosts, labels)
     version = oldest(str(at(node, "status", "nodeInfo", "kubeletVersion") or "") for node in nodes)
-    return settle(hosts, machine, "kubernetes", labels, version.lstrip("v"), notes)
+    site = settle(hosts, machine, "kubernetes", labels, version.lstrip("v"), notes)
+    return replace(site, taints=tuple(sorted({key for key, *_ in taints})),
+                   networks=_networks(nodes))  # fmt: skip
 
 
 def _items(data: bytes) -> list[Mapping[str, Any]]:
@@ -201,8 +210,36 @@ def _used(items: Sequence[Mapping[str, Any]], kind: str) -> dict[str, int]:
     return found
 
 
+def _own_taints(node: Mapping[str, Any]) -> set[Taint]:
+    """Those that keep pods away, but for Kubernetes' own, of which conditions tell."""
+    return {(str(at(one, "key")), str(at(one, "value") or ""), str(at(one, "effect")))
+            for one in listed(node, "spec", "taints")
+            if at(one, "effect") in ("NoSchedule", "NoExecute")
+            and not str(at(one, "key")).startswith("node.kubernetes.io/")}  # fmt: skip
+
+
+def _taints(nodes: Sequence[Mapping[str, Any]], kind: str) -> set[Taint]:
+    """What jobs are to tolerate: the mark of their pool, which all nodes have, and of their cards.
+
+    Taints with the name of the resource keep away only pods that don't ask for it, by custom.
+    """
+    each = [_own_taints(node) for node in nodes]
+    return set.intersection(*each) | {taint for own in each for taint in own if taint[0] == kind}
+
+
+def _networks(nodes: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    found = [at(node, "status", "allocatable") for node in nodes]
+    return tuple(sorted({str(key) for own in found if isinstance(own, Mapping) for key in own
+                         if NETWORK.search(str(key)) and _KEY.fullmatch(str(key))}))  # fmt: skip
+
+
 def _host(
-    node: Mapping[str, Any], labels: Sequence[str], kind: str, used: int, notes: list[Message]
+    node: Mapping[str, Any],
+    labels: Sequence[str],
+    kind: str,
+    used: int,
+    taints: set[Taint],
+    notes: list[Message],
 ) -> Iterator[Host]:
     own, name = _labels(node), _name(node)
     missing = [key for key in labels if not own.get(key)]
@@ -215,6 +252,11 @@ def _host(
     free = not at(node, "spec", "unschedulable") and ready in ([], ["True"])
     if not free:
         notes.append(message("{name} is cordoned or not ready: left out", name=name))
+    for key, value, effect in sorted(_own_taints(node) - taints) if free else ():
+        free = False
+        notes.append(message("{name} has the taint {taint}, and not all nodes here have it: left "
+                             "out, as pods don't tolerate it", name=name,
+                             taint=f"{key}{'=' if value else ''}{value}:{effect}"))  # fmt: skip
     for key in labels:
         if not _VALUE.fullmatch(own[key]):
             raise RoundelayError(f"{name}: label {key} is {own[key]!r:.80}; expected letters, "

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any, Final
 
 from ...errors import RoundelayError
@@ -16,6 +17,13 @@ from .yaml import Why
 
 PORT: Final = 29400
 """At which the ranks meet, on the pod of rank 0."""
+
+SHARED: Final[Mapping[str, Any]] = MappingProxyType({"name": "shm", "emptyDir": Why(
+    {"medium": "Memory"}, "/dev/shm, over which ranks of a host exchange: containers have 64 MiB "
+    "of it by themselves.")})  # fmt: skip
+"""A volume of a pod."""
+SHARED_AT: Final[Mapping[str, Any]] = MappingProxyType({"name": "shm", "mountPath": "/dev/shm"})
+"""Where a container has it."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,18 @@ def _part(job: Submission, above: int) -> tuple[str, int, int] | None:
     return None
 
 
+def _network(job: Submission) -> list[str]:
+    """What pods need beyond cards, if their exchange is to be as quick as was found."""
+    if len(job.used) == 1 or not job.cards or not job.site.cluster.nics.count:
+        return []
+    offered = job.site.networks
+    by = f"these nodes offer {', '.join(offered)}" if offered else (
+        "a resource of a device plugin, or hostNetwork")  # fmt: skip
+    return [f"Reckoned with RDMA. Pods get at network cards only by what the cluster has for it "
+            f"({by}): add it below. Without it ranks exchange by TCP, and far more slowly."
+            ]  # fmt: skip
+
+
 def head(job: Submission, *more: str) -> list[str]:
     """What stands above a manifest: what was found, against what others choose."""
     found = job.placed
@@ -76,6 +96,7 @@ def head(job: Submission, *more: str) -> list[str]:
         f"{' and so on' if len(job.used) > 8 else ''}"
         f" ({job.others}).",
         *(f"- {why}" for why in job.because),
+        *_network(job),
         *more,
     ]
 
@@ -85,7 +106,19 @@ def requests(job: Submission, each: int) -> dict[str, str]:
     return {resource(job.site.cluster): str(each)}
 
 
-def container(job: Submission, found: Shape, rank: str, first: str) -> dict[str, Any]:
+def running(job: Submission, found: Shape, rank: str, first: str) -> dict[str, Any]:
+    """What of a pod's specification starts its ranks; see `_container`."""
+    spec: dict[str, Any] = {"containers": [_container(job, found, rank, first)]}
+    spec["volumes"] = [SHARED]
+    if job.site.taints:
+        spec["tolerations"] = Why(
+            [{"key": key, "operator": "Exists"} for key in job.site.taints],
+            "Taints that all nodes here have, or all with cards: only such pods get there.",
+        )
+    return spec
+
+
+def _container(job: Submission, found: Shape, rank: str, first: str) -> dict[str, Any]:
     """The container of a pod, which starts its ranks.
 
     Args:
@@ -107,6 +140,7 @@ def container(job: Submission, found: Shape, rank: str, first: str) -> dict[str,
         "command": Why(["bash", "-c", script], "A static rendezvous: ranks follow the number of "
                        "the pod. torchrun's c10d would number them anew, and lose the order."),
         "resources": resources,
+        "volumeMounts": [SHARED_AT],
     }  # fmt: skip
 
 

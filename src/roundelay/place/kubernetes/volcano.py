@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ..submission import Submission
-from .pods import container, head, shape
+from .pods import head, running, shape
 from .yaml import Manifest, Why
 
 
@@ -28,7 +28,7 @@ def files(job: Submission) -> dict[str, Manifest]:
         )
     task["template"] = {"spec": {
         "restartPolicy": "Never",
-        "containers": [container(job, found, '"$VC_TASK_INDEX"', first)],
+        **running(job, found, '"$VC_TASK_INDEX"', first),
     }}  # fmt: skip
     spec: dict[str, Any] = {
         "schedulerName": "volcano",

@@ -20,7 +20,8 @@ from .record import Event, Record
 from .run import Run, Saving
 
 PATIENCE: Final = 10_000
-"""Failures in which no job ends or keeps any work, before one is taken never to end."""
+"""Failures, while there are jobs, in which none ends or keeps any work, before one is taken never
+to end."""
 
 
 @dataclass(frozen=True)
@@ -91,20 +92,21 @@ class ClusterClock:
         Raises:
             RoundelayError: a job that is larger than the cluster.
         """
-        self.settings, self.now = settings, 0.0
+        first = min((job.submit for job in jobs), default=0.0)
+        self.settings, self.first, self.now = settings, first, first
         self.nodes = Nodes(cluster)
         self.queue = Queue(self.nodes, settings.saving, backfill=settings.backfill)
         runs = [Run(i, job, _kind(kinds, cluster, i, job.cards), job.seconds)
                 for i, job in enumerate(jobs)]  # fmt: skip
         self.outcome = Outcome(runs)
         self.contention = Contention() if settings.contention else None
-        self.record = Record(cluster, settings.exchange) if record else None
+        self.record = Record(cluster, settings.exchange, first) if record else None
         self.left, self._in_vain = len(runs), 0
         self._events: list[tuple[float, int, str, Any]] = []
         self._count, self._area = 0, 0.0
         for run in runs:
             self._at(run.arrival.submit, "submit", run)
-        self._failures = failures(settings.rates, cluster, settings.seed)
+        self._failures = failures(settings.rates, cluster, settings.seed, first)
         self._next_failure()
 
     def run(self) -> Outcome:
@@ -117,7 +119,8 @@ class ClusterClock:
             self.step()
         outcome = self.outcome
         outcome.over = self.now
-        outcome.fragmentation = self._area / self.now if self.now else 0.0
+        over = self.now - self.first
+        outcome.fragmentation = self._area / over if over else 0.0
         outcome.events = self.record.events if self.record else []
         return outcome
 
@@ -182,7 +185,7 @@ class ClusterClock:
     def _fail(self, failure: Failure) -> None:
         met = self.nodes.met(failure)
         self._next_failure()
-        self._in_vain += 1
+        self._in_vain += bool(self.queue.waiting or self.queue.running)
         if self._in_vain > PATIENCE:
             self._give_up()
         if failure.kind == "slow":

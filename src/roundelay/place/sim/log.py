@@ -37,7 +37,8 @@ class Listed(msgspec.Struct, omit_defaults=True):
     Attributes:
         kind: how it is cut.
         cards, block: of it, and of it in one node.
-        submit_s, work_s: when it arrives, and how long it works where its exchange is cheapest.
+        submit_s: when it arrives, from the first arrival.
+        work_s: how long it works where its exchange is cheapest.
         priority: one that is higher may take the cards of others.
         interval_s: of work between saves; 0: never.
     """
@@ -85,11 +86,11 @@ def make_log(cluster: Cluster, found: Sequence[Summary], saving: Saving) -> Log:
         found: one a policy.
         saving: of the jobs.
     """
-    jobs = []
+    jobs, first = [], min(run.arrival.submit for run in found[0].outcome.runs)
     for run in found[0].outcome.runs:
         one, each = run.arrival, saving.interval[run.arrival.cards]
-        jobs.append(Listed(run.kind.job.name, one.cards, run.kind.block, round(one.submit, 1),
-                           round(one.seconds, 1), one.priority,
+        jobs.append(Listed(run.kind.job.name, one.cards, run.kind.block,
+                           round(one.submit - first, 1), round(one.seconds, 1), one.priority,
                            round(each, 1) if each < inf else 0.0))  # fmt: skip
     levels = [Above(level.name, level.nodes) for level in cluster.levels]
     told = [Told(one.policy, one.outcome.events) for one in found]

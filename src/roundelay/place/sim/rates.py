@@ -140,8 +140,8 @@ class Failure(NamedTuple):
     lasts: float
 
 
-def failures(rates: Rates, cluster: Cluster, seed: int) -> Iterator[Failure]:
-    """The failures of a cluster, one after another; none where nothing ever breaks.
+def failures(rates: Rates, cluster: Cluster, seed: int, first: float = 0.0) -> Iterator[Failure]:
+    """The failures of a cluster from a moment on, one after another; none if nothing ever breaks.
 
     Times between them are exponential. The same seed gives the same, whatever the jobs do.
     """
@@ -153,7 +153,7 @@ def failures(rates: Rates, cluster: Cluster, seed: int) -> Iterator[Failure]:
     part = np.cumsum(each / total)
     leaf = cluster.levels[0].nodes if cluster.levels else cluster.nodes
     host = cluster.cards // cluster.hosts
-    time = 0.0
+    time = first
     while True:
         time += float(rng.exponential(1 / total))
         kind = KINDS[min(int(np.searchsorted(part, rng.random(), "right")), len(KINDS) - 1)]

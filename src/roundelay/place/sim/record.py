@@ -28,7 +28,7 @@ class Event(msgspec.Struct, omit_defaults=True):
     """Something that happens.
 
     Attributes:
-        at_s: when.
+        at_s: when, from the first arrival.
         what: a job starts, stops or ends; nodes are out or back, slow or well.
         job: whose start, stop or end.
         nodes: [block] of a start; else those that it is about.
@@ -63,21 +63,22 @@ class Event(msgspec.Struct, omit_defaults=True):
 class Record:
     """Events of one policy."""
 
-    def __init__(self, cluster: Cluster, exchange: float) -> None:
+    def __init__(self, cluster: Cluster, exchange: float, first: float) -> None:
         """Nothing has happened.
 
         Args:
             cluster: with a tree of switches.
             exchange: part of a step that it takes where it is cheapest.
+            first: seconds of the first arrival.
         """
-        self.cluster, self.exchange = cluster, exchange
+        self.cluster, self.exchange, self.first = cluster, exchange, first
         self.events: list[Event] = []
         self._before: dict[Run, tuple[float, float, float]] = {}
 
     def about(self, now: float, what: Literal["out", "back", "slow", "well"],
               nodes: Iterable[int]) -> None:  # fmt: skip
         """Nodes are out or back, slow or well."""
-        self.events.append(Event(round(now, 1), what, nodes=list(nodes)))
+        self.events.append(Event(round(now - self.first, 1), what, nodes=list(nodes)))
 
     def start(self, now: float, run: Run, nodes: Ints, exchange: float, room: Ints) -> None:
         """A job starts.
@@ -90,7 +91,8 @@ class Record:
             room: [node] blocks that it could take.
         """
         kind = run.kind
-        event = Event(round(now, 1), "start", run.number, nodes.tolist(), round(exchange, 4))
+        event = Event(round(now - self.first, 1), "start", run.number, nodes.tolist(),
+                      round(exchange, 4))  # fmt: skip
         if kind.blocks > 1 and kind.cheapest:
             others = best_fit(room, kind.blocks, kind.sizes), first_fit(room, kind.blocks)
             event.best_fit, event.first_fit = (
@@ -111,7 +113,7 @@ class Record:
     def _left(self, now: float, run: Run, what: Literal["stop", "end"], save: float) -> Event:
         work, again, saving = self._before.pop(run)
         event = Event(
-            round(now, 1), what, run.number, kept_s=round(run.work - work, 1),
+            round(now - self.first, 1), what, run.number, kept_s=round(run.work - work, 1),
             lost_s=round(run.again - again, 1), saves=int((run.saving - saving) / save + 1e-9),
         )  # fmt: skip
         self.events.append(event)

@@ -116,6 +116,8 @@ def _start(job: Submission) -> Iterator[str]:
            "exit 2; }")  # fmt: skip
     yield "# Rank 0's host: it is not always the first of Slurm's list, which is sorted."
     yield 'export MASTER_ADDR=$(head -n 1 "$hosts")'
+    yield "# By the job, so that two that share a host don't meet."
+    yield "export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))"
     yield "# Random, so that no other job can join this one."
     yield "export ROUNDELAY_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')"
 
@@ -134,8 +136,10 @@ def _launch(job: Submission) -> Iterator[str]:
     yield "# -K: a task that fails ends the others, which would wait for it."
     yield "run=(srun -K --distribution=arbitrary)"
     yield "case ${LAUNCHER:-srun} in # sbatch --export=ALL,LAUNCHER=torchrun takes another"
-    yield "srun) # one task a rank, on the host of its line"
-    yield f'    SLURM_HOSTFILE=$hosts "${{run[@]}}" --ntasks={ranks} python {words} ;;'
+    yield "srun) # one task a rank, on the host of its line, with the variables that torch reads"
+    yield f'    SLURM_HOSTFILE=$hosts "${{run[@]}}" --ntasks={ranks} bash -c \''
+    yield f"        export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE={ranks}"
+    yield f'        exec python "$@"\' python {words} ;;'
     if job.each:
         yield "launch | torchrun) # one task a host, which starts the ranks of that host"
         yield '    nodes=$(mktemp) && trap \'rm "$nodes"\' EXIT && uniq "$hosts" > "$nodes"'
@@ -146,7 +150,7 @@ def _launch(job: Submission) -> Iterator[str]:
         yield (f"        \"${{run[@]}}\" bash -c 'exec torchrun --nnodes={nodes} "
                f"--nproc-per-node={job.each} \\")  # fmt: skip
         yield ('            --node-rank="$SLURM_PROCID" --master-addr="$MASTER_ADDR" \\')
-        yield f'            --master-port=29400 "$@"\' torchrun {words}'
+        yield f'            --master-port="$MASTER_PORT" "$@"\' torchrun {words}'
         yield "    fi ;;"
     else:
         yield "# No torchrun, no roundelay launch: they number ranks host by host, as many on each."
@@ -156,8 +160,8 @@ def _launch(job: Submission) -> Iterator[str]:
 
 def _looked_up(words: str, ranks: int, step: str) -> Iterator[str]:
     yield "# the line of the host file that is its host's first, second and so on."
-    yield f"export hosts MASTER_PORT=29400 ROUNDELAY_RANKS={ranks} WORLD_SIZE={ranks}"
-    yield "export ROUNDELAY_ADDRESS=$MASTER_ADDR:29500"
+    yield f"export hosts ROUNDELAY_RANKS={ranks} WORLD_SIZE={ranks}"
+    yield "export ROUNDELAY_ADDRESS=$MASTER_ADDR:$((MASTER_PORT - 10000))"
     yield f"srun -K {step} bash -c '"
     yield "    export LOCAL_RANK=$SLURM_LOCALID"
     yield ('    export RANK=$(awk -v h="$SLURMD_NODENAME" -v k="$SLURM_LOCALID" \\')

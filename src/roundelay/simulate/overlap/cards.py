@@ -62,12 +62,13 @@ CARDS: Final[Mapping[str, Card]] = MappingProxyType(
     {
         "a100": Card(312e12, sms=108),
         "h100": Card(989e12, sms=132),
+        "h200": Card(989e12, sms=132),
         "h800": Card(989e12, sms=132),
     }
 )
-"""Cards by name; peaks in bf16 without sparsity: NVIDIA A100 and H100 SXM data sheets (1,979 with
-sparsity). Multiprocessors: NVIDIA's white papers on the Ampere and the Hopper architecture; H800:
-github.com/deepseek-ai/profile-data."""
+"""Cards by name; peaks in bf16 without sparsity: NVIDIA A100, H100 and H200 SXM data sheets (1,979
+with sparsity). Multiprocessors: NVIDIA's white papers on the Ampere and the Hopper architecture;
+H800: github.com/deepseek-ai/profile-data."""
 
 
 def card(name: str) -> Card:

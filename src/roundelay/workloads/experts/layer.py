@@ -31,7 +31,8 @@ class Experts(nn.Module):
     """Tokens to their experts and back, forward and backward.
 
     Every rank has some of the experts and tokens of its own, any number or none. The gate's
-    parameters are everybody's: their gradients are to be added up over ranks, those of experts not.
+    parameters are everybody's, at first those of rank 0: their gradients are to be added up over
+    ranks, those of experts not, but for an expert that is on several.
 
     Attributes:
         gate: scores of experts, before softmax.
@@ -55,14 +56,15 @@ class Experts(nn.Module):
         micro_batches: int = 2,
         waves: int = 1,
     ) -> None:
-        """A layer; every rank makes it with the same arguments.
+        """A layer; every rank makes it, at the same time and with the same arguments.
 
         Args:
             comm: the ranks.
             hidden: numbers of a token.
             experts: how many in all, or where they are.
             top_k: experts of a token.
-            make: gives the module of an expert by its number, from and to [row, hidden].
+            make: gives the module of an expert by its number, from and to [row, hidden]. Ranks draw
+                the same random numbers unless it seeds them by the number.
             scheme: flat_expert, flat_card or two_hop.
             group: ranks that are a node; without it, as the communicator's nodes are.
             max_nodes: nodes that a token may go to at most; experts are in as many groups.
@@ -85,6 +87,7 @@ class Experts(nn.Module):
         self.group = group or len(comm.nodes[0])
         self.micro_batches, self.waves = micro_batches, waves
         self.gate = nn.Linear(hidden, placed.experts, bias=False)
+        comm.broadcast(self.gate.weight.detach())
         self.experts = nn.ModuleList(make(int(e)) for e in placed.slots[comm.rank])
         self.waited: list[Span] = []
 

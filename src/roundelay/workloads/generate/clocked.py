@@ -9,16 +9,38 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from math import ceil
+from typing import Any, Final, NamedTuple
 
 from ...errors import RoundelayError
+from ...i18n import Message, message
 from ...scaling import Speed
 from ...simulate.overlap import CARDS
 from ...simulate.rows import Question, row_json
 from ...topology import Cluster
 
-MEMORY: Final = {"h100": 3.35e12, "h200": 4.8e12, "h800": 3.35e12, "a100": 2.039e12, "b200": 8e12}
-"""Bytes a second of a card's memory: NVIDIA's data sheets of the SXM cards, A100 with 80 GB."""
+
+class Memory(NamedTuple):
+    """Of a card.
+
+    Attributes:
+        size: bytes.
+        rate: bytes a second.
+    """
+
+    size: float
+    rate: float
+
+
+MEMORY: Final = {
+    "a100": Memory(80e9, 2.039e12),
+    "h100": Memory(80e9, 3.35e12),
+    "h200": Memory(141e9, 4.8e12),
+    "h800": Memory(80e9, 3.35e12),
+    "gb200": Memory(186e9, 8e12),
+    "b200": Memory(180e9, 8e12),
+}
+"""By the name of a card: NVIDIA's data sheets of the SXM cards, of DGX B200 and of GB200 NVL72."""
 ITEM: Final = 2
 """Bytes of a number, bfloat16."""
 
@@ -51,6 +73,16 @@ class Large:
         layer = 2 * self.hidden * (self.hidden + narrow) + 3 * self.hidden * self.inner
         return self.layers * layer + self.vocabulary * self.hidden
 
+    @property
+    def weights(self) -> int:
+        """Bytes of the numbers that a token reads."""
+        return self.read * ITEM
+
+
+def memory(cluster: Cluster) -> Memory | None:
+    """Of the cards of a cluster; None where it is not known."""
+    return next((of for name, of in MEMORY.items() if name in cluster.name), None)
+
 
 def memory_rate(cluster: Cluster) -> float:
     """Bytes a second of the memory of a cluster's cards.
@@ -58,11 +90,23 @@ def memory_rate(cluster: Cluster) -> float:
     Raises:
         RoundelayError: it is not known.
     """
-    for name, rate in MEMORY.items():
-        if name in cluster.name:
-            return rate
+    if of := memory(cluster):
+        return of.rate
     raise RoundelayError(f"the memory rate of the cards of {cluster.name} is not known; give it by "
                          "--memory-rate, such as --memory-rate 3.35e12")  # fmt: skip
+
+
+def lacking(cluster: Cluster, ranks: int, model: Large) -> Message | None:
+    """That the weights do not fit; None where they do, or the memory is not known."""
+    of = memory(cluster)
+    if of is None or model.weights <= of.size * ranks:
+        return None
+    return message(
+        "A card would hold {held} GB of weights, and has {memory} GB: cut the model over {cards} "
+        "cards or more (--tp), or take weights of fewer bits.",
+        held=f"{model.weights / ranks / 1e9:,.0f}", memory=f"{of.size / 1e9:.0f}",
+        cards=f"{ceil(model.weights / of.size):,}",
+    )  # fmt: skip
 
 
 def token(cluster: Cluster, ranks: int, model: Large, rate: float) -> dict[str, Any]:
@@ -83,7 +127,7 @@ def token(cluster: Cluster, ranks: int, model: Large, rate: float) -> dict[str, 
     row = Question("all_reduce", cluster, ranks).nccl(model.hidden * ITEM) if ranks > 1 else None
     once = row.time * 1e6 if row else 0.0
     exchange = once * exchanges if row else 0.0
-    weights = model.read * ITEM / ranks
+    weights = model.weights / ranks
     compute = weights / rate * 1e6
     held = {"bytes_by_rank": [round(weights)] * ranks}
     named: list[tuple[str, float, dict[str, Any]]] = [
@@ -105,6 +149,7 @@ def token(cluster: Cluster, ranks: int, model: Large, rate: float) -> dict[str, 
         "exchange_bytes": model.hidden * ITEM,
         "exchange_share": exchange / at,
         "parameters_read": model.read,
+        "fits": lacking(cluster, ranks, model) is None if memory(cluster) else None,
         "clock": row_json(row) if row else None,
     }
 
@@ -143,7 +188,7 @@ def speed(cluster: Cluster, ranks: int, model: Large, rate: float, places: int,
     def exchanging(tokens: int) -> float:
         return exchanges * row(tokens * model.hidden * ITEM).time if ranks > 1 else 0.0
 
-    reading = model.read * ITEM / ranks / rate
+    reading = model.weights / ranks / rate
     steps = [max(reading, compute.seconds(one * n)) + exchanging(n) for n in range(1, places + 1)]
     prefill = compute.seconds(one) + exchanging(PROMPT) / PROMPT
     return Speed(prefill, tuple(steps), start)

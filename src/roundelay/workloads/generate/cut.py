@@ -11,12 +11,16 @@ its query heads read, so two ranks may hold the same one; a rank may also have n
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
+from typing import Final
 
 from ...errors import RoundelayError
 from .gguf_file import GgufFile
 
 BLOCK = 32
 """Columns of the feed-forward part are dealt out in blocks of this many, as files hold them."""
+MOST: Final = 1 << 24
+"""Of anything that a model says how many it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +52,43 @@ class Shape:
         """The shape of the model in a file.
 
         Raises:
-            RoundelayError: it is no Llama.
+            RoundelayError: it is no Llama, or one that cannot be.
         """
-        kind = file.fact("general.architecture")
+        kind = file.fact("general.architecture", str)
         if kind != "llama":
-            raise RoundelayError(f"the model is a {kind}; expected llama")
-        heads, hidden = file.fact("llama.attention.head_count"), file.fact("llama.embedding_length")
+            raise RoundelayError(f"the model is a {kind:.80}; expected llama")
+        hidden = _number(file, "llama.embedding_length")
+        heads = _number(file, "llama.attention.head_count")
         return cls(
-            layers=file.fact("llama.block_count"),
+            layers=_number(file, "llama.block_count"),
             hidden=hidden,
             heads=heads,
-            kv_heads=file.fact("llama.attention.head_count_kv", heads),
-            head=file.fact("llama.rope.dimension_count", hidden // heads),
-            inner=file.fact("llama.feed_forward_length"),
-            vocabulary=file.tensors["token_embd.weight"].shape[0],
-            context=file.fact("llama.context_length"),
-            base=file.fact("llama.rope.freq_base", 10000.0),
-            epsilon=file.fact("llama.attention.layer_norm_rms_epsilon"),
+            kv_heads=_number(file, "llama.attention.head_count_kv", heads),
+            head=_number(file, "llama.rope.dimension_count", max(1, hidden // heads)),
+            inner=_number(file, "llama.feed_forward_length"),
+            vocabulary=file.shape("token_embd.weight")[0],
+            context=_number(file, "llama.context_length"),
+            base=file.fact("llama.rope.freq_base", float, 10000.0),
+            epsilon=file.fact("llama.attention.layer_norm_rms_epsilon", float),
         )
+
+    def __post_init__(self) -> None:
+        if self.heads % self.kv_heads or self.head % 2:
+            raise RoundelayError(
+                f"the model has {self.heads} heads of {self.head} numbers and {self.kv_heads} for "
+                "keys and values; expected an even width, and a divisor of the heads"
+            )
+        if not (0 < self.base < inf and 0 <= self.epsilon < 1):
+            raise RoundelayError(f"the model has base {self.base:g} and epsilon {self.epsilon:g}; "
+                                 "expected numbers such as 10000 and 1e-5")  # fmt: skip
+
+
+def _number(file: GgufFile, key: str, default: int | None = None) -> int:
+    """What a key says; how many of something."""
+    found = file.fact(key, int, default)
+    if not 1 <= found <= MOST:
+        raise RoundelayError(f"{key} = {found}; expected 1 to {MOST:,}")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,10 +79,10 @@ class Instance:
                 reader = await self._met(listener)
                 first = await self._next(reader)
         except TimeoutError:
-            await self._end()
+            await self._end(0)
             raise InstanceDown(f"the instance was not ready after {START:g} s") from None
         except BaseException:
-            await self._end()
+            await self._end(0)
             raise
         finally:
             listener.close()
@@ -180,20 +180,19 @@ class Instance:
                 await asyncio.wait_for(asyncio.shield(self._reading), GRACE)
         await self._end()
 
-    async def _end(self) -> None:
-        """No process of it is left when this returns."""
+    async def _end(self, grace: float = GRACE) -> None:
+        """No process of it is left when this returns; it has so many seconds to end by itself."""
         if self._writer is not None:
             self._writer.close()  # which rank 0 notices
             self._writer = None
         process = self._process
         if process is None:
             return
-        for number in (None, signal.SIGTERM, signal.SIGKILL):
+        for number, seconds in ((0, grace), (signal.SIGTERM, GRACE), (signal.SIGKILL, GRACE)):
             with suppress(ProcessLookupError):
-                if number is not None:
-                    process.send_signal(number)
+                process.send_signal(number)
             with suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), GRACE)
+                await asyncio.wait_for(process.wait(), seconds)
                 break
         self._process = None
 

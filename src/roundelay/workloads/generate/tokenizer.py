@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from heapq import heappop, heappush
 from typing import Final
@@ -22,6 +22,7 @@ _WORDS: Final = re.compile(
     r"[0-9]|'(?:s|t|re|ve|m|ll|d)| ?[A-Za-z]+| ?[^\sA-Za-z0-9]+|\s+(?![^\s0-9])|\s+", re.ASCII
 )
 _CONTROL: Final = 3
+_BEGIN, _END, _STOP = "<|im_start|>", "<|im_end|>", "<|endoftext|>"
 KEPT: Final = 64
 """Characters of a word whose tokens are kept for the next time, at most."""
 
@@ -40,22 +41,28 @@ class Tokenizer:
         Raises:
             RoundelayError: it is another kind of vocabulary.
         """
-        kind = file.fact("tokenizer.ggml.model"), file.fact("tokenizer.ggml.pre", "?")
+        kind = (file.fact("tokenizer.ggml.model", str), file.fact("tokenizer.ggml.pre", str, "?"))
         if kind != ("gpt2", "smollm"):
             raise RoundelayError(
-                f"the vocabulary is of kind {'/'.join(kind)}; expected gpt2/smollm, as of SmolLM2"
+                f"the vocabulary is of kind {'/'.join(kind):.80}; expected gpt2/smollm, as of "
+                "SmolLM2"
             )
-        names, kinds = file.fact("tokenizer.ggml.tokens"), file.fact("tokenizer.ggml.token_type")
-        signs = _signs()
-        values = {sign: byte for byte, sign in enumerate(signs)}
-        self._signs, self.size = signs, len(names)
+        names, kinds, pairs = (file.fact(f"tokenizer.ggml.{what}", list)
+                               for what in ("tokens", "token_type", "merges"))  # fmt: skip
+        if len(kinds) != len(names) or not all(isinstance(t, str) for t in (*names, *pairs)):
+            raise RoundelayError(f"the vocabulary has {len(names)} tokens of {len(kinds)} types, "
+                                 "not all of them texts; expected as many texts")  # fmt: skip
+        self._signs, self.size = _signs(), len(names)
         self._numbers = {name: i for i, name in enumerate(names)}
         self._special = {n: i for i, n in enumerate(names) if kinds[i] == _CONTROL}
-        self._bytes = [b"" if kinds[i] == _CONTROL else bytes(values[c] for c in name)
+        if missing := {_BEGIN, _END, _STOP} - self._special.keys():
+            raise RoundelayError(f"the vocabulary has no {', '.join(sorted(missing))}; expected "
+                                 "those of SmolLM2")  # fmt: skip
+        values = {sign: byte for byte, sign in enumerate(self._signs)}
+        self._bytes = [b"" if kinds[i] == _CONTROL else _meant(name, values)
                        for i, name in enumerate(names)]  # fmt: skip
-        pairs = file.fact("tokenizer.ggml.merges")
         self._ranks = {tuple(pair.split(" ")): i for i, pair in enumerate(pairs)}
-        self.stops = {file.fact("tokenizer.ggml.eos_token_id"), self._special["<|endoftext|>"]}
+        self.stops = {file.fact("tokenizer.ggml.eos_token_id", int), self._special[_STOP]}
         self._longest = max(map(len, self._bytes))
         self._word = lru_cache(1 << 14)(self._join)
 
@@ -101,7 +108,7 @@ class Tokenizer:
         """
         if not messages or messages[0][0] != "system":
             messages = [("system", SYSTEM), *messages]
-        begin, end = self._special["<|im_start|>"], self._special["<|im_end|>"]
+        begin, end = self._special[_BEGIN], self._special[_END]
         line = self.encode("\n")
         found: list[int] = []
         for role, content in messages:
@@ -168,6 +175,13 @@ def _stand_in(c: str) -> str:
     if c.isspace():
         return "\t"
     return {"L": "a", "N": "0"}.get(unicodedata.category(c)[0], "!")
+
+
+def _meant(name: str, values: Mapping[str, int]) -> bytes:
+    """What a token stands for; one that was added by hand stands for itself."""
+    if all(c in values for c in name):
+        return bytes(values[c] for c in name)
+    return name.encode()
 
 
 def _signs() -> list[str]:

@@ -20,7 +20,7 @@ from ...units import format_size
 from .measure import Row, row
 from .scratch import scratch
 from .settings import Settings
-from .stamps import REFUSED, Done, Event, Line, Noted, Refused, Saved
+from .stamps import MET, REFUSED, Done, Event, Line, Noted, Refused, Saved
 from .text import read_text
 
 MOST_STARTS: Final = 8
@@ -220,9 +220,14 @@ def _start(settings: Settings, folder: Path, course: Course, tell: Tell) -> int:
         if what.values.get("code") != REFUSED:  # what it says is told once, and not by each
             tell(what)
 
+    def met() -> bool:  # before that, whoever is left would wait for all
+        return any(own.glob(f"{MET}*"))
+
     with _Files(own, course).followed():
-        status = launch(command, environments, told, elastic=settings.on_failure == "shrink",
-                        linger=settings.patience)  # fmt: skip
+        status = launch(
+            command, environments, told, elastic=settings.on_failure == "shrink" and met,
+            linger=settings.patience, interrupt=signal.SIGTERM,
+        )  # fmt: skip
     course.ended()
     if course.refused:
         raise RoundelayError(course.refused)

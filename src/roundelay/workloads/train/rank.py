@@ -24,7 +24,7 @@ from ...errors import ExchangeError, RoundelayError
 from .checkpoint import part_of, save
 from .faults import Deaths
 from .settings import Kill, Settings
-from .stamps import REFUSED, Done, Event, Line, Refused, Saved
+from .stamps import MET, REFUSED, Done, Event, Line, Refused, Saved
 from .trainer import Trainer
 
 SAMPLE = 120
@@ -37,6 +37,7 @@ class Rank:
     def __init__(self, folder: Path) -> None:
         self.settings = msgspec.json.decode((folder / "settings.json").read_bytes(), type=Settings)
         self.name = int(os.environ["RANK"])
+        self._folder = folder
         self._lines: BinaryIO = (folder / f"rank-{self.name}.jsonl").open("ab", buffering=0)
         self._file = Path(self.settings.checkpoint) if self.settings.checkpoint else None
         self._deaths = Deaths(self.settings, self.name, self._last_words)
@@ -50,6 +51,7 @@ class Rank:
 
     def run(self) -> None:
         """Train to the end."""
+        (self._folder / f"{MET}{self.name}").touch()
         trainer = Trainer(self.settings, self.name, self._deaths)
         if self.settings.resume and self._file:
             trainer.restore(self._file)
@@ -128,6 +130,10 @@ def main(folder: str) -> int:
         if not known and rank.settings.backend != "gloo":
             raise
         print(f"rank {rank.name}: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"rank {rank.name}: cannot note what it does in {folder}: {error.strerror}; TMPDIR "
+              "may name another place", file=sys.stderr)  # fmt: skip
         return 1
     return 0
 

@@ -8,6 +8,8 @@ import msgspec
 
 REFUSED = 3
 """Exit status of a rank that has noted `Refused`."""
+MET = "met-"
+"""How the files begin that ranks make when all are there: from then on they go on without one."""
 Span = tuple[int, int]
 """Begin and end, in ns of CLOCK_MONOTONIC."""
 
