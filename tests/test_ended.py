@@ -91,3 +91,12 @@ def test_what_stands_behind_a_long_run_is_read(pack):
     cut = start + b"." * (HEAD - len(start) - 4) + WAITS.encode()[90:]
     assert kinds_of(Given("f", data=pack(cut))) == ("nccl_log", "watchdog")
     assert kinds_of(Given("f", data=pack(start + steps * HEAD))) == ("nccl_log",)
+
+
+def test_a_cards_memory_is_told_once_by_the_rank_that_ended_of_it():
+    warned = "h:1:2 [3] include/alloc.h:1 NCCL WARN Failed to CUDA calloc 1048576 bytes\n"
+    assert [f.kind for f in look(log=warned).findings if f.fault] == ["out_of_memory"]
+    ended = "[rank1]: torch.OutOfMemoryError: CUDA out of memory.\n"
+    found = [f for f in look(log=warned + ended).findings if f.kind == "out_of_memory"]
+    assert len(found) == 1
+    assert "Rank 1 ran out" in str(found[0].reason)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, NamedTuple
 
+from ..errors import RoundelayError
 from ..formats.deepep import Printed, printed_in
 from ..formats.nccl_log import lines_of
 from ..formats.nccl_tests import (
@@ -19,6 +20,7 @@ from ..formats.nccl_tests import (
     NoTable,
     Note,
     Table,
+    bus_factor,
     read_nccl_tests_json,
     read_nccl_tests_lines,
 )
@@ -148,7 +150,8 @@ def _of_facts(facts: Facts, cluster: Cluster | None, predict: Predict, machine: 
     if cluster is None and name is not None:
         cluster = machine(name)
         if facts.nodes and cluster.hosts == 1:
-            cluster = cluster.scaled(facts.nodes)
+            cluster = _scaled(cluster, facts.nodes)
+    _busbw_of_algbw(facts)
     notes = [
         Note(0, message("not understood, and left out: {name}", name=n)) for n in facts.unknown
     ]
@@ -161,6 +164,28 @@ def _judged(
     sound, odd = sound_facts(facts, Bounds.of(cluster))
     told = findings(Case(sound, cluster, predict=predict))
     return Report((*odd_findings(facts.file, odd), *told), (), notes)
+
+
+def _scaled(cluster: Cluster, nodes: int) -> Cluster | None:
+    """As many nodes of it; None of a machine whose network is not described."""
+    try:
+        return cluster.scaled(nodes)
+    except RoundelayError:
+        return None
+
+
+def _busbw_of_algbw(facts: Facts) -> None:
+    """Where only algbw is given: busbw, by the collective's factor."""
+    ranks = facts.ranks or (facts.nodes or 1) * (facts.cards or 0)
+    name = facts.collectives[0] if facts.collectives else ""
+    if facts.busbw or ranks < 2 or not facts.algbw:
+        return
+    try:
+        factor = float(bus_factor(name, ranks))
+    except KeyError:
+        return
+    facts.busbw = {label: rate * factor for label, rate in facts.algbw.items()}
+    facts.evidence.setdefault("busbw", facts.evidence.get("algbw", ()))
 
 
 def _of_deepep(printed: Sequence[Printed], file: str, cluster: Cluster | None) -> Facts:
@@ -176,6 +201,9 @@ def _of_deepep(printed: Sequence[Printed], file: str, cluster: Cluster | None) -
         if line.best is not None and line.best[0] > (facts.printed_rdma or 0.0):
             facts.printed_rdma, facts.printed_nvlink = line.best
             facts.evidence["printed_rdma"] = (where,)
+        elif line.best is not None and not facts.printed_rdma:
+            facts.printed_nvlink = max(facts.printed_nvlink or 0.0, line.best[1])
+            facts.evidence.setdefault("printed_nvlink", (where,))
     return facts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Final
 
@@ -20,17 +20,24 @@ UNEVEN: Final = frozenset(
      "all_to_all", "all_to_all_single", "alltoall", "alltoall_base", "barrier", "split")
 )  # fmt: skip
 """Operations whose shapes may differ between ranks."""
+ONE_ROOT: Final = frozenset(("_broadcast_oop", "_reduce_oop"))
+"""Parts of an uneven all_gather or reduce_scatter: each is one root's, and the same to all."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """A process group: its members, and each rank's collectives by sequence."""
+    """A process group: its members, and each rank's collectives by sequence.
+
+    Attributes:
+        parts: by rank and sequence, calls that were put together in one (coalesced).
+    """
 
     name: str
     title: str
     members: tuple[int, ...]
     calls: Mapping[int, Mapping[int, Call]]
     files: Mapping[int, str]
+    parts: Mapping[int, Mapping[int, tuple[Call, ...]]] = field(default_factory=dict)
 
     @property
     def subject(self) -> str:
@@ -63,6 +70,7 @@ def groups_of(dumps: Sequence[Dump]) -> list[Group]:
     members: dict[str, set[int]] = {}
     titles: dict[str, str] = {}
     calls: dict[str, dict[int, dict[int, Call]]] = {}
+    parts: dict[str, dict[int, dict[int, tuple[Call, ...]]]] = {}
     files: dict[int, str] = {}
     known: dict[str, tuple[int, ...]] = {}
     for dump in dumps:
@@ -77,13 +85,24 @@ def groups_of(dumps: Sequence[Dump]) -> list[Group]:
         for call in dump.calls:
             if not call.between:
                 own = calls.setdefault(call.group, {}).setdefault(dump.rank, {})
+                if call.sequence in own:
+                    within = parts.setdefault(call.group, {}).setdefault(dump.rank, {})
+                    before = within.get(call.sequence, (own[call.sequence],))
+                    within[call.sequence] = (*before, call)
                 own[call.sequence] = call
                 members.setdefault(call.group, set()).add(dump.rank)
         for name, ranks in dump.groups.items():
             if dump.rank in ranks:
                 calls.setdefault(name, {}).setdefault(dump.rank, {})
     return [
-        Group(name, titles.get(name, ""), tuple(sorted(members[name])), calls[name], files)
+        Group(
+            name,
+            titles.get(name, ""),
+            tuple(sorted(members[name])),
+            calls[name],
+            files,
+            parts.get(name, {}),
+        )
         for name in members
         if calls.get(name)
     ]
@@ -121,6 +140,8 @@ def _first_difference(group: Group) -> Finding | None:
     sequences = sorted({s for own in group.calls.values() for s in own})
     for sequence in sequences:
         made = {rank: own[sequence] for rank, own in group.calls.items() if sequence in own}
+        if (inside := _parts_differ(group, sequence, made)) is not None:
+            return inside
         operations = Counter(call.operation for call in made.values())
         if len(operations) > 1:
             return _differs(group, sequence, made, "calls_differ", lambda call: call.operation)
@@ -129,6 +150,22 @@ def _first_difference(group: Group) -> Finding | None:
             return _differs(group, sequence, made, "sizes_differ", _shape)
         if len({call.dtype for call in made.values()} - {""}) > 1:
             return _differs(group, sequence, made, "types_differ", lambda call: call.dtype)
+        if operation not in UNEVEN and len({call.result for call in made.values()} - {""}) > 1:
+            return _differs(group, sequence, made, "types_differ", lambda call: call.result)
+    return None
+
+
+def _parts_differ(group: Group, sequence: int, made: Mapping[int, Call]) -> Finding | None:
+    """The first of calls put together in one that is not the same on all ranks."""
+    within = {rank: group.parts.get(rank, {}).get(sequence, ()) for rank in made}
+    if not all(within.values()) or len({len(calls) for calls in within.values()}) > 1:
+        return None
+    for calls in zip(*within.values(), strict=True):
+        each = dict(zip(within, calls, strict=True))
+        if len({call.operation for call in calls}) > 1:
+            return _differs(group, sequence, each, "calls_differ", lambda call: call.operation)
+        if len({call.inputs for call in calls}) > 1 and calls[0].operation in ONE_ROOT:
+            return _differs(group, sequence, each, "sizes_differ", _shape)
     return None
 
 

@@ -33,10 +33,10 @@ GB: Final = 1e9
 
 
 def machine_of(card: str) -> str | None:
-    """The named machine that has such cards on NVLink or xGMI, if one has."""
-    if re.search(r"\bPCIe\b", card, re.I):
-        return None
-    return next((name for kind, name in MACHINES.items() if kind in card.upper()), None)
+    """The named machine that has such cards, in the same form (PCIe or SXM), if one has."""
+    other = re.compile(r"\bPCIe\b", re.I), re.compile(r"\bSXM", re.I)
+    name = next((name for kind, name in MACHINES.items() if kind in card.upper()), None)
+    return None if name is None or other[name.endswith("-pcie")].search(card) else name
 
 
 _GENERATIONS: Final = (
@@ -140,6 +140,8 @@ class Case:
         if self.cluster is None or self.predict is None or not ranks:
             return None
         if (self.nodes or 1) > 1 and (facts.nics or facts.nic or facts.nic_per_card):
+            return None
+        if facts.links not in (None, self.cluster.inside.links):
             return None
         try:
             time = self.predict(self.cluster, name, size, ranks).time_s

@@ -11,7 +11,8 @@ from .seen import names
 
 def fabric_findings(file: str, fabric: Fabric) -> list[Finding]:
     """How the hosts hang together; and what is missing."""
-    found = [_unlisted(file, fabric), _blocks(file, fabric) if fabric.kind == "block"
+    found = [_unlisted(file, fabric), _no_tree(file, fabric),
+             _blocks(file, fabric) if fabric.kind == "block"
              else _levels(file, fabric) if fabric.all_hosts else None,
              _slower(file, fabric)]  # fmt: skip
     return [finding for finding in found if finding is not None]
@@ -37,6 +38,25 @@ def _unlisted(file: str, fabric: Fabric) -> Finding | None:
          "cut off, or a part. What is said of the {switches:other|others} says nothing of those."],
         "Save it again, whole: into a file, not from the terminal.", _cited(file, fabric),
         fault=True, confidence=0.9, area="machine",
+    )  # fmt: skip
+
+
+def _no_tree(file: str, fabric: Fabric) -> Finding | None:
+    """Switches that Slurm's tree hangs on several others (topology guide of Slurm)."""
+    above = Counter(cable.b for cable in fabric.cables)
+    several = [name for name, count in above.items() if count > 1]
+    if (fabric.source, fabric.kind) != ("slurm", "tree") or not several:
+        return None
+    tops = dict.fromkeys(cable.a for cable in fabric.cables if cable.b == several[0])
+    figures: Figures = {"switches": names(several, 4), "tops": names(list(tops), 4)}
+    return tell(
+        "no_tree", file, figures,
+        ["{switches} hang on several switches ({tops}), so this is no tree, which is all that "
+         "Slurm's topology/tree can plan with: that the upper switches stand side by side it "
+         "does not know."],
+        "List the switches with hosts, and above them one switch in place of those that stand "
+        "side by side.",
+        _cited(file, fabric), fault=True, confidence=0.7, area="machine",
     )  # fmt: skip
 
 

@@ -49,6 +49,7 @@ _RATES: Final[tuple[tuple[frozenset[str], str], ...]] = tuple(
         ("perftest", "wire_test"),
         ("rdma", "printed_rdma"),
         ("nvl", "printed_nvlink"),
+        ("port", "port"),
         ("nic", "nic"),
         ("ib roce", "network"),
         ("link", "link_usable"),
@@ -56,6 +57,10 @@ _RATES: Final[tuple[tuple[frozenset[str], str], ...]] = tuple(
     )
 )
 """Fields that are rates, by words of which one is in the name; the first that fits."""
+_MODEL: Final = re.compile(r"\d\s*(?:$|[^\d\s.KMGTkmgt])")
+"""A number without a unit of bytes or bits, as in the name of a network card."""
+_BOTH: Final = frozenset(("bidirectional", "duplex", "bidir", "both"))
+"""Words of a rate that adds both directions."""
 _NAMED: Final = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?) ?(GB/s|Gb/s|GBps|Gbps)")
 _LABEL_NODES: Final = re.compile(r"(\d+) ?(?:nodes?|hosts?)")
 _LABEL_VERSION: Final = re.compile(r"\d+\.\d+[\w.+]*")
@@ -71,6 +76,7 @@ class Facts:
         card: the kind of card.
         ranks, nodes, cards: all ranks, hosts, and ranks of each host.
         nics, nic, nic_per_card: network cards of a host; the line rate of each; a card's share.
+        port: the rate that a network card's port reports.
         links, link_line, link_usable: a card's links; of one the line rate, and what is reached.
         inside: line rate of all a card's links, one way.
         advertised, duplex: a rate as sold, and whether it adds both directions.
@@ -103,6 +109,7 @@ class Facts:
     nics: int | None = None
     nic: float | None = None
     nic_per_card: float | None = None
+    port: float | None = None
     links: int | None = None
     link_line: float | None = None
     link_usable: float | None = None
@@ -211,6 +218,8 @@ class _Reader:
 
     def _rate(self, words: list[str], rate: float, size: int | None) -> str | None:
         facts, has = self.facts, set(words)
+        if has & _BOTH and has & {"measured", "busbw", "reported", "peak"}:
+            rate /= 2
         one_way = {"each", "way"} <= has or "oneway" in has
         if "chunk" in has and size:
             facts.by_chunk[size] = rate
@@ -227,6 +236,9 @@ class _Reader:
         if name in ("busbw", "algbw"):
             label = "_".join(w for w in words if w not in (name, "measured", "reported"))
             self._ranks_in(words)
+            if name == "busbw" and (nodes := _LABEL_NODES.fullmatch(label)):
+                facts.by_nodes[int(nodes[1])] = rate
+                return "by_nodes"
             getattr(facts, name)[label] = rate
             return name
         if name == "advertised":
@@ -262,7 +274,7 @@ class _Reader:
         if "is" in words and "advertised" in words:
             both = any(part in text.lower() for part in ("both", "duplex", "bidirectional"))
             return self._set("duplex", both)
-        if plain == "nic" or "nic" in words:
+        if (plain == "nic" or "nic" in words) and not _MODEL.search(text):
             return self._set("nic", _rate_of(facts.file, plain, text))
         facts.texts[plain] = text
         return "texts"

@@ -35,6 +35,37 @@ _RULES: Final = (
            "host's name leads there (/etc/hosts)."],
           "GLOO_SOCKET_IFNAME=eth0 (the interface between the hosts), or an address in "
           "/etc/hosts that others reach.", 0.9, "machine"),
+    _Rule("loopback", re.compile(r"Using the loopback address"), _nothing,
+          ["A rank could not find an address for its host's own name and offers the loopback "
+           "address, at which ranks on other hosts find nobody."],
+          "GLOO_SOCKET_IFNAME=eth0 (the interface between the hosts) in every process, also those "
+          "that Ray or a launcher starts on other hosts; or the host's name in /etc/hosts.",
+          0.9, "machine"),
+    _Rule("loopback", re.compile(r"connect \[(127\.[\d.]+|::1)\]"), lambda m: {"address": m[1]},
+          ["A rank is told to find another at {address}, its own loopback address: on that "
+           "rank's host the host's name leads there (/etc/hosts)."],
+          "GLOO_SOCKET_IFNAME=eth0 (the interface between the hosts) in every process, also those "
+          "that Ray or a launcher starts; or the host's name in /etc/hosts.", 0.85, "machine"),
+    _Rule("refused", re.compile(r"connect \[([\da-f.:]+)\]:\d+.*?refused"),
+          lambda m: {"address": m[1]},
+          ["Nobody listens at {address} (any more): the rank there has ended, or it is an address "
+           "that leads to another host."],
+          "Read the end of that rank's log; if it lives, name the interface that all hosts share "
+          "(GLOO_SOCKET_IFNAME=eth0) and open the ports between them.", 0.75, "machine"),
+    _Rule("no_route", re.compile(r"Network is unreachable|No route to host"), _nothing,
+          ["A host has no way to the address that a rank offers: it is of another interface or "
+           "network than the one that the hosts share."],
+          "GLOO_SOCKET_IFNAME=eth0 (the interface that all hosts share); then see routes and "
+          "firewall (ip route get ADDRESS).", 0.85, "machine"),
+    _Rule("sizes_differ",
+          re.compile(r"op\.preamble\.length <= op\.nbytes\. (\d{1,15}) vs (\d{1,15})"),
+          lambda m: {"sent_bytes": int(m[1]), "wanted_bytes": int(m[2]),
+                     "sent": int(m[1]), "wanted": int(m[2])},
+          ["A peer sent {sent:byte|bytes} ({sent_bytes}) where this rank has room for {wanted} "
+           "({wanted_bytes}): ranks call with different sizes, or one of them is a call ahead. "
+           "The rank that says so ends, and the others lose their connections to it."],
+          "Compare shapes on all ranks before the call (TORCH_DISTRIBUTED_DEBUG=DETAIL does), and "
+          "look for a rank that has joined or left, or skipped a step.", 0.9, "hang"),
     _Rule("timed_out", re.compile(r"Timed out waiting (\d{1,15})\s?ms"),
           lambda m: {"limit_ms": int(m[1])},
           ["A receive waited {limit_ms} ms in vain: another rank has not made this call."],
@@ -56,6 +87,13 @@ _RULES: Final = (
            "(net.ipv4.ip_local_port_range)."],
           "Start fewer ranks a host, widen net.ipv4.ip_local_port_range, or take a backend that "
           "goes over shared memory inside a host (backend=\"roundelay\").", 0.8, "machine"),
+    _Rule("mesh_failed", re.compile(r"connectFullMesh failed with \[[^\]]*\] no error"), _nothing,
+          ["The ranks cannot connect to one another, and Gloo does not say why: as a rule a rank "
+           "offers an address of an interface that others do not reach (docker, a second network, "
+           "loopback)."],
+          "GLOO_SOCKET_IFNAME=eth0 (the interface that all hosts share) in every process, also "
+          "those that Ray or a launcher starts; see that ports between the hosts are open.",
+          0.8, "machine"),
     _Rule("peer_lost", re.compile(r"closed by peer|[Cc]onnection reset|[Bb]roken pipe"), _nothing,
           ["A connection was closed from the other side ({peers}): that rank has ended or was "
            "killed. These lines are of the ranks that lived on."],

@@ -25,6 +25,8 @@ def host_settings(file: str, log: NcclLog) -> Finding | None:
         ["The library advises settings of the host, as it does in every run without them: {said}",
          "Nothing is wrong because of that; times vary more, and in virtual machines hangs are "
          "known without iommu=pt."],
-        "sudo sysctl kernel.numa_balancing=0; iommu=pt among the kernel's parameters.",
+        "sudo sysctl kernel.numa_balancing=0; iommu=pt among the kernel's parameters (with "
+        "amd_iommu=on on AMD processors); HSA_FORCE_FINE_GRAIN_PCIE=1 for cards without xGMI "
+        "between them.",
         cited(file, *(warned.line for warned in told[:4])), confidence=0.85, area="machine",
     )  # fmt: skip

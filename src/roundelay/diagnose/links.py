@@ -49,6 +49,16 @@ def linkless(seen: Seen) -> Finding | None:
     figures: Figures = {
         "who": _who(without), "others": len(others), "links": seen.machine.usual_links(),
     }  # fmt: skip
+    if all(len(card.links) == 1 and "switch" not in card.links for card in others):
+        return seen.tell(
+            "linkless", figures,
+            ["{who}: no NVLink, while {others} others are joined in pairs by bridges "
+             "({links:link|links}). It is reached over PCIe alone, and a ring through it is no "
+             "faster than that."],
+            "Keep what exchanges much on cards with a bridge; see that a bridge is plugged in "
+            "where there should be one (nvidia-smi nvlink -s).",
+            seen.rows(without[:4]), fault=True, confidence=0.8, subject=_who(without),
+        )  # fmt: skip
     return seen.tell(
         "linkless", figures,
         ["{who}: no NVLink at all, while {others:other has|others have} {links:link|links} each.",
@@ -116,6 +126,15 @@ def connected(seen: Seen) -> Finding | None:
     if not linked:
         return _by_pcie(seen)
     figures: Figures = {"cards": len(machine.cards), "links": machine.usual_links()}
+    if all(set(card.links) == {card.bus} for card in linked):
+        return seen.tell(
+            "links_hidden", figures,
+            ["Each card lists {links:link that leads|links that lead} to its own address: the "
+             "virtual machine hides the other end, so which cards are joined cannot be told from "
+             "this file, and an NVSwitch is not in it."],
+            "See which pairs are joined with nvidia-smi topo -m and nvidia-smi nvlink -s.",
+            seen.rows(linked[:1]), confidence=0.85,
+        )  # fmt: skip
     direct = "switch" not in linked[0].links
     reason = [_mesh(machine, linked, figures) if direct else
               "Cards: {cards}, each with {links:link|links} to an NVSwitch."]  # fmt: skip
@@ -143,10 +162,42 @@ def _mesh(machine: Machine, linked: Sequence[Card], figures: Figures) -> str:
         return ("{cards:card|cards}, each linked with all {neighbours:other|others} by {kind}: a "
                 "full mesh, "
                 "{directed:directed way|directed ways}, no switch.")  # fmt: skip
+    groups = _groups(machine)
+    if len(groups) > 1:
+        figures["groups"] = "; ".join(names(group, 8) for group in groups[:8])
+        figures["parts"] = len(groups)
+        return ("{cards:card|cards}, linked by {kind} in {parts} groups with no link between them "
+                "({groups}); a card is linked with up to {neighbours:other|others}, "
+                "{directed:directed way|directed ways}.")  # fmt: skip
+    apart = [(a, b) for a, b, _ in machine.pairs() if not _joined(a, b)]
+    if not apart:
+        return ("{cards:card|cards}, linked by {kind} with up to {neighbours:other|others}, "
+                "{directed:directed way|directed ways}.")  # fmt: skip
+    figures |= {"apart": len(apart), "pairs": len(machine.cards) * (len(machine.cards) - 1) // 2,
+                "examples": names([f"{a.name}-{b.name}" for a, b in apart], 4)}  # fmt: skip
     return (
         "{cards:card|cards}, linked by {kind} with up to {neighbours:other|others}, "
-        "{directed:directed way|directed ways}."
+        "{directed:directed way|directed ways}: no full mesh and no switch. {apart} of "
+        "{pairs} pairs have no link of their own ({examples}), so what they exchange "
+        "goes by way of another card or over PCIe."
     )
+
+
+def _joined(a: Card, b: Card) -> bool:
+    return bool({b.bus, b.name} & set(a.links) or {a.bus, a.name} & set(b.links))
+
+
+def _groups(machine: Machine) -> list[list[str]]:
+    """Names of cards that hang together by links, however many steps apart."""
+    left, groups = list(machine.cards), list[list[str]]()
+    while left:
+        group = [left.pop(0)]
+        for card in group:
+            near = [other for other in left if _joined(card, other)]
+            group += near
+            left = [other for other in left if other not in near]
+        groups.append([card.name for card in group])
+    return groups
 
 
 def _by_pcie(seen: Seen) -> Finding | None:

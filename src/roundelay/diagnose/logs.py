@@ -13,55 +13,12 @@ from .finding import Evidence, Figures, Finding, cited, tell
 from .hints import host_settings
 from .log_rates import far_apart, impossible, tiny_pcie
 from .seen import names
+from .told import calls_differ, settings
 from .warnings import warning_findings
+from .ways import no_gpudirect, sockets_only
 
 SLOWER: Final = 3.0
 """Times NCCL's own estimate, from which a measured time is off."""
-
-
-def no_gpudirect(file: str, log: NcclLog) -> Finding | None:
-    """Connections over InfiniBand without GPUDirect RDMA."""
-    ways = [w for w in log.networks.values() if not w.name.startswith("Socket")]
-    direct = any(w.direct for w in ways)
-    staged = [w for w in ways if w.staged > (w.staged_sends if direct else 0)]
-    if not staged:
-        return None
-    good = [w for w in ways if w.direct and not w.staged]
-    figures: Figures = {
-        "devices": names([f"{w.host} NET/{w.name}" for w in staged], 8),
-        "channels": names([str(c) for c in sorted({c for w in staged for c in w.channels})]),
-        "good": names([f"{w.host} NET/{w.name}" for w in good], 8),
-        "staged": sum(w.staged for w in staged), "direct": sum(w.direct for w in ways),
-    }  # fmt: skip
-    reason = ["No GDRDMA on {devices} (channels {channels}; connections: {staged} without, "
-              "{direct} with): data pass through the host's memory there."]  # fmt: skip
-    if good:
-        reason.append("{good} have it. So the card and that network card are too far apart, most "
-                      "likely on different sockets.")  # fmt: skip
-    return tell(
-        "no_gpudirect", names(sorted({w.host for w in staged})), figures, reason,
-        "See with nvidia-smi topo -m which network card is near which card; use one on the same "
-        "socket (NCCL_IB_HCA), load nvidia_peermem, and allow longer ways only on purpose "
-        "(NCCL_NET_GDR_LEVEL).",
-        cited(file, *(w.first_staged for w in staged[:2]), *(w.first_direct for w in good[:1])),
-        fault=True, confidence=0.85 if good else 0.7, area="machine",
-    )  # fmt: skip
-
-
-def sockets_only(file: str, log: NcclLog) -> Finding | None:
-    """Traffic between hosts goes over plain sockets."""
-    ways = [w for w in log.networks.values() if w.name.startswith("Socket")]
-    if not ways or len(ways) < len(log.networks):
-        return None
-    figures: Figures = {"connections": sum(w.staged for w in ways)}
-    return tell(
-        "sockets_only", names(sorted({w.host for w in ways})), figures,
-        ["All connections between hosts ({connections}) go over TCP sockets: no RDMA network card "
-         "is used."],
-        "See that the container has /dev/infiniband, that NCCL_IB_DISABLE is not 1 and NCCL_IB_HCA "
-        "names cards that exist; on clouds see that the network plugin is loaded.",
-        cited(file, *(w.first_staged for w in ways[:2])), fault=True, area="machine",
-    )  # fmt: skip
 
 
 def _local_size(log: NcclLog) -> int | None:
@@ -247,8 +204,8 @@ def stuck_in_start(file: str, log: NcclLog) -> Finding | None:
 
 Rule = Callable[[str, NcclLog], Finding | None]
 RULES: Final[tuple[Rule, ...]] = (
-    stuck_in_start, tiny_pcie, no_gpudirect, sockets_only, beside_estimate, cliques, far_apart,
-    cross_rails, host_settings, chosen, built,
+    calls_differ, stuck_in_start, tiny_pcie, settings, no_gpudirect, sockets_only,
+    beside_estimate, cliques, far_apart, cross_rails, host_settings, chosen, built,
 )  # fmt: skip
 """What weighs more comes first."""
 

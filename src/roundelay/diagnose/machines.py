@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -12,6 +13,8 @@ from .links import connected, few_links, line_rate, linkless, links_hidden, part
 from .possible import CARD, NIC, PCIE, Odd, odd_findings
 from .seen import Seen, names
 
+RDMA: Final = re.compile(r"(?:mlx|bnxt_re|irdma|ionic|efa|rdmap|hfi|hns|qedr|rocep|ibp)\w*", re.I)
+"""Names of network cards that can do RDMA, as Linux gives them."""
 TINY: Final = 1.0
 """GB/s: a PCIe figure below this is no link's, and NCCL acts on it all the same."""
 
@@ -98,13 +101,15 @@ def _layout(machine: Machine) -> Layout | None:
 
 
 def hidden_pcie(seen: Seen) -> Finding | None:
-    """All ways cross sockets though there is one NUMA node: a virtual machine."""
+    """All ways cross sockets, also inside a NUMA node: a virtual machine."""
     machine = seen.machine
-    numas = {card.numa for card in machine.cards}
+    numas = list({card.numa for card in machine.cards})
     ends: tuple[Card | Nic, ...] = (*machine.cards, *machine.nics)
     ways = {machine.way(a, b) for a in machine.cards for b in ends if a is not b}
-    if len(machine.cards) < 2 or ways != {"SYS"} or len(numas) > 1 or not machine.links_shown:
+    if len(machine.cards) < 2 or ways != {"SYS"} or not machine.links_shown or numas == [None]:
         return None
+    if len(numas) > 1:
+        return _hidden_in_part(seen)
     return seen.tell(
         "hidden_pcie", {"cards": len(machine.cards)},
         ["Every way is SYS though all {cards:card|cards} are of one NUMA node: a virtual machine "
@@ -114,6 +119,47 @@ def hidden_pcie(seen: Seen) -> Finding | None:
         "Ask for a machine type that passes the PCIe layout on, or give NCCL a topology file of "
         "the host (NCCL_TOPO_FILE).",
         seen.rows(machine.cards[:1]), fault=True,
+    )  # fmt: skip
+
+
+def _hidden_in_part(seen: Seen) -> Finding | None:
+    """Cards of one NUMA node of several, and SYS between them, which cannot be."""
+    by: dict[int, list[Card]] = {}
+    for card in seen.machine.cards:
+        if card.numa is not None:
+            by.setdefault(card.numa, []).append(card)
+    together = next((cards for cards in by.values() if len(cards) > 1), None)
+    if together is None:
+        return None
+    figures: Figures = {"who": names([card.name for card in together]), "numas": len(by),
+                        "numa": together[0].numa or 0}  # fmt: skip
+    return seen.tell(
+        "hidden_pcie", figures,
+        ["Every way is SYS, also between {who}, which are all of NUMA node {numa} (of {numas}): a "
+         "virtual machine that shows NUMA nodes and hides PCIe.",
+         "What is near what cannot be told from this; NCCL cannot tell it either, and uses no P2P "
+         "between such cards."],
+        "Ask for a machine type that passes the PCIe layout on, or give NCCL a topology file of "
+        "the host (NCCL_TOPO_FILE).",
+        seen.rows(together[:2]), fault=True,
+    )  # fmt: skip
+
+
+def no_direct_memory(seen: Seen) -> Finding | None:
+    """Network cards of RDMA for which NCCL has found no GPUDirect RDMA."""
+    nics = [nic for nic in seen.machine.nics if nic.direct is False and RDMA.match(nic.device)]
+    if not nics:
+        return None
+    figures: Figures = {"nics": names([nic.device for nic in nics], 8), "count": len(nics),
+                        "all": len(seen.machine.nics)}  # fmt: skip
+    return seen.tell(
+        "no_gpudirect", figures,
+        ["When this was dumped, {count} of {all:network card|network cards} ({nics}) had no "
+         "GPUDirect RDMA (gdr=0): what they send and receive passes through the host's memory."],
+        "Load nvidia_peermem (modprobe nvidia_peermem; older: nv_peer_mem), or use a kernel and "
+        "driver with DMA-BUF, and dump again; a dump that another program made without cards says "
+        "0 too.",
+        seen.rows(nics[:4]), fault=True, confidence=0.75,
     )  # fmt: skip
 
 
@@ -155,17 +201,22 @@ def nic_layout(seen: Seen) -> Finding | None:
         "cards": len(machine.cards), "nics": len(machine.nics),
     }  # fmt: skip
     single = len(pairs) == len(layout.near) == len(used)
-    reason = ["Each card has a network card of its own, by {way}: {map}." if single and
-              not layout.far else "Nearest network cards, by {way}: {map}."]  # fmt: skip
+    own = single and len(pairs) == len(machine.cards)
+    reason = ["Each card has a network card of its own, by {way}: {map}." if own else
+              "Nearest network cards, by {way}: {map}."]  # fmt: skip
     order = [machine.nics.index(nic) for _, nic in pairs]
     if single and len(order) > 2 and order == sorted(order, reverse=True):
         reason.append("Their order is reversed: go by the way, not by the number.")
     reason += _rates(machine, layout, figures)
     reason += _others(machine, layout, figures)
+    lacking = {card.name for card in machine.cards} & set(machine.missing)
     if spare:
         figures["spare"] = names([nic.device or nic.name for nic in spare])
+        whole = not lacking and (not machine.cut or machine.source != "nccl")
         reason.append("No card is nearest to {spare}: most likely the network of management or "
-                      "storage, to be left out.")  # fmt: skip
+                      "storage, to be left out." if whole else
+                      "Of the cards that are described none is nearest to {spare}: those may "
+                      "belong to the others.")  # fmt: skip
     advice = ("Bind each rank to its card's network card and NUMA node; leave out others by name "
               "(NCCL_IB_HCA=^...).")  # fmt: skip
     cited = seen.rows([card for card, _ in layout.near[:2]])
@@ -206,6 +257,7 @@ RULES: Final[tuple[Rule, ...]] = (
     incomplete,
     hidden_pcie,
     far_cards,
+    no_direct_memory,
     virtual_pcie,
     unknown_kinds,
     links_hidden,

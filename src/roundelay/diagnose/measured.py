@@ -1,27 +1,47 @@
-"""What a table of nccl-tests says by itself: its peak, and what its columns mean."""
+"""What a table of nccl-tests says by itself: its peak, what its columns mean, who ran."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
+from typing import Final
 
-from ..formats.nccl_tests import Table, bus_factor
+from ..formats.nccl_tests import Measured, Table, bus_factor, sent_only
 from ..topology import Cluster
 from .expected import Judged
 from .finding import Evidence, Figures, Finding, tell
 from .possible import Bounds, sound_table
+from .seen import names
+
+LOW: Final = 10.0
+"""GB/s: less is no rate of a network card of 100 Gb/s, nor of PCIe 3.0 x16 (12.5 and 15.75 one way,
+of which nine tenths and three quarters are usual)."""
+LARGE: Final = 2**26
+"""Bytes: from this size on, a rate tells what the links carry."""
+SMALL: Final = 2**20
+"""Bytes: where no size is larger, times are latency."""
+ROUNDED: Final = 0.01
+"""A relative error above it is no rounding of a sum."""
 
 
 def measured_findings(
-    file: str, tables: Sequence[Table], cluster: Cluster | None, rows: Sequence[Judged] = ()
+    file: str, measured: Measured, cluster: Cluster | None, rows: Sequence[Judged] = ()
 ) -> list[Finding]:
-    """A finding for each table, by the figures that can be; with rows, also how good it is."""
-    found = []
-    for table in tables:
+    """What is said of how it was run, and of each table by the figures that can be.
+
+    Args:
+        file: that was read.
+        measured: what it holds.
+        cluster: where it was measured, which bounds what can be.
+        rows: beside what is expected; with them it is also said how good a table is.
+    """
+    found = [_apart(file, measured), _alone(file, measured), _averages(file, measured)]
+    for table in measured.tables:
         sound = sound_table(table, file, Bounds.of(cluster))[0]
         if sound is not None:
             lines = {row.line for row in sound.rows}
-            found.append(_peak(file, sound, [row for row in rows if row.row.line in lines]))
+            own = [row for row in rows if row.row.line in lines]
+            found += [_peak(file, sound, own), _small(file, sound)]
     return [finding for finding in found if finding is not None]
 
 
@@ -38,6 +58,74 @@ def _beside(judged: Sequence[Judged], line: int, figures: Figures) -> list[str]:
             "at the peak; the median time is {times} times the expected one."]  # fmt: skip
 
 
+def _apart(file: str, measured: Measured) -> Finding | None:
+    """The same rank is listed on several hosts."""
+    if not measured.apart:
+        return None
+    hosts = {device.host for table in measured.tables for device in table.devices}
+    hosts |= {device.host for device in (*measured.apart, *measured.listed)}
+    rank = measured.apart[0].rank
+    figures: Figures = {"rank": rank, "hosts": names(sorted(hosts), 4)}
+    return tell(
+        "ran_alone", file, figures,
+        ["Rank {rank} is listed on more than one host ({hosts}): the processes made no job "
+         "together. Each host measured by itself, nothing crossed the network, and rows of "
+         "several tables stand among one another.",
+         "The likely cause is a test built without MPI."],
+        "Build with `make MPI=1 MPI_HOME=...` and start one process a card with mpirun. The lines "
+        "`# Rank` must number all ranks of all hosts once.",
+        (Evidence(file, 0, f"Rank {rank}: {figures['hosts']}"),), fault=True, confidence=0.9,
+    )  # fmt: skip
+
+
+def _alone(file: str, measured: Measured) -> Finding | None:
+    """One rank, and no row."""
+    if len(measured.listed) != 1 or measured.apart:
+        return None
+    one = measured.listed[0]
+    return tell(
+        "one_rank", file, {"ranks": 1, "host": one.host},
+        ["One rank only is listed (on {host}): nothing is exchanged, so busbw and its average are "
+         "0 by their formula, (n - 1) / n with n = 1. Nothing was measured."],
+        "Use two cards or more: -g 8 on one host, or one process a card with mpirun and a test "
+        "built with MPI=1.",
+        (Evidence(file, 0, f"Rank {one.rank} on {one.host}"),), fault=True, confidence=0.9,
+    )  # fmt: skip
+
+
+def _averages(file: str, measured: Measured) -> Finding | None:
+    """An average whose rows are not there."""
+    if not measured.averages:
+        return None
+    line, rate = measured.averages[0]
+    if not rate:
+        return None
+    return tell(
+        "average", file, {"average_GBps": rate},
+        ["{average_GBps} GB/s is the mean over all sizes that were measured, small ones included: "
+         "it depends on which sizes were chosen, and is no verdict. Its rows are not in this "
+         "text."],
+        "Judge by busbw at the largest sizes, 1 GiB and above, and give all rows.",
+        (Evidence(file, line, f"Avg bus bandwidth: {rate}"),), confidence=0.9,
+    )  # fmt: skip
+
+
+def _small(file: str, table: Table) -> Finding | None:
+    """No size at which bandwidth could show."""
+    largest = max(row.size for row in table.rows)
+    times = [timing.time_us for row in table.rows for _, timing in row.timings()]
+    if largest >= SMALL:
+        return None
+    figures: Figures = {"largest_bytes": largest, "least_us": min(times), "most_us": max(times)}
+    return tell(
+        "small_only", table.collective or file, figures,
+        ["Sizes go up to {largest_bytes} only, and calls take {least_us} to {most_us} us: that is "
+         "latency, of which the rate follows. What the links carry cannot be told from it."],
+        "Run up to 8 GiB to see bandwidth: -b 8 -e 8G -f 2.",
+        tuple(Evidence(file, row.line, row.text) for row in table.rows[-1:]), confidence=0.9,
+    )  # fmt: skip
+
+
 def _peak(file: str, table: Table, judged: Sequence[Judged]) -> Finding | None:
     timings = [(timing, row) for row in table.rows for _, timing in row.timings()]
     best, row = max(timings, key=lambda pair: pair[0].busbw)
@@ -49,15 +137,19 @@ def _peak(file: str, table: Table, judged: Sequence[Judged]) -> Finding | None:
     }  # fmt: skip
     reason = ["The highest busbw of {collective} is {peak_GBps} GB/s, at {bytes} (ranks: {ranks}); "
               "no call takes less than {least_us} us."]  # fmt: skip
-    if table.ranks:
+    if table.ranks and not sent_only(row):
         figures["factor"] = float(bus_factor(table.collective, table.ranks))
         reason.append("busbw is {factor} times algbw.")
+    elif table.ranks:
+        reason.append("algbw is equal to it: old versions of nccl-tests count in both only the "
+                      "n - 1 of n pieces that a rank sends.")  # fmt: skip
     errors = [timing.error for timing, _ in timings if timing.error is not None]
-    if errors:
+    if errors and max(errors) < ROUNDED and not table.failed:
         figures["error"] = max(errors)
         reason.append("The column error is the largest relative rounding error, {error}, and no "
                       "count of wrong elements, as #wrong of newer versions is.")  # fmt: skip
     reason[1:1] = _beside(judged, row.line, figures)
+    reason += _size_matters(table, best.busbw, figures)
     advice = "Name the cluster (--cluster) to have each row compared with what is expected of it."
     if judged:
         advice = "`roundelay check` with the same --cluster shows each row beside what is expected."
@@ -65,3 +157,19 @@ def _peak(file: str, table: Table, judged: Sequence[Judged]) -> Finding | None:
         "measured", f"{table.collective}, n = {table.ranks or '?'}", figures, reason,
         advice, (Evidence(file, row.line, row.text),), confidence=0.95,
     )  # fmt: skip
+
+
+def _size_matters(table: Table, peak: float, figures: Figures) -> list[str]:
+    """What the largest size lets say of the peak."""
+    largest = max(row.size for row in table.rows)
+    if SMALL <= largest < LARGE:
+        figures["largest_bytes"] = largest
+        return ["The largest size, {largest_bytes}, is small: a rate tells what the links carry "
+                "from 64 MiB on, and the peak shows at 1 GiB and above."]  # fmt: skip
+    ours = table.ranks_from == "text" and not table.devices  # `roundelay bench`, over processors
+    if largest >= LARGE and peak < LOW and not table.failed and not ours:
+        return ["That is little for any link between cards: one network card of 100 Gb/s carries "
+                "12.5 GB/s one way, PCIe 3.0 x16 about 12. NCCL's log (NCCL_DEBUG=INFO) shows "
+                "which way it takes: TCP sockets, the host's memory, or one card for many "
+                "ranks."]  # fmt: skip
+    return []

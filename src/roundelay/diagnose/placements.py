@@ -8,6 +8,7 @@ from typing import Final
 from ..errors import RoundelayError
 from ..formats.hostlist import hosts
 from ..formats.kueue import Kueue
+from ..i18n import counted
 from .finding import Evidence, Figures, Finding, tell
 from .seen import names
 
@@ -29,11 +30,14 @@ def kueue_findings(file: str, found: Kueue) -> list[Finding]:
         ))  # fmt: skip
     for work in found.workloads:
         figures = {"kind": work.kind, "name": work.name, "pods": work.pods, "cards": work.cards,
-                   "level": work.level, "how": work.how}  # fmt: skip
+                   "level": work.level, "how": work.how,
+                   "slices": ", ".join(f"{counted(size, 'pod', 'pods')} within one {level}"
+                                       for level, size in work.slices)}  # fmt: skip
         reason = ["{kind} {name} asks for {pods:pod|pods} of {cards:card|cards} each ({how})."]
         reason.append({
             "required": "All of them must lie within one {level}; until one has room, the job "
                         "waits.",
+            "slices": "In slices: each {slices}; until there is room for that, the job waits.",
             "preferred": "They lie within one {level} if there is room, else further apart.",
         }.get(work.how, "Where they lie is left open."))  # fmt: skip
         findings.append(tell(

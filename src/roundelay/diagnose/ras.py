@@ -95,6 +95,9 @@ def _spread(
     reason = ["Ranks of communicator {hash} differ in {what} (value: ranks): {parts}."]
     if numbers:
         reason.append("Behind is {who}, at {low}, while {ranks:other is|others are} at {high}.")
+        if high.members:
+            figures["ahead"] = _told(high.members)
+            reason.append("Ahead is {ahead}.")
     before = _before(comm, spread, reports[:-1]) if numbers else None
     if before is None:
         sure = 0.5

@@ -27,13 +27,17 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("nodelist", re.compile(rb"\bSLURM_(?:JOB_)?NODELIST=\w")),
     ("inspector_prom", re.compile(rb"^\s{0,9}nccl_(?:p2p_)?(?:bus_bandwidth_gbs|"
                                   rb"(?:collective_)?exec_time_microseconds)\{", re.M)),
-    ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b")),
+    ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b|"
+                            rb":\d{1,9}:\d{1,9} \[\d{1,4}\] \S{1,80}:\d{1,5} WARN |"
+                            rb"^[^\w\n]{0,40}(?:\[\w{1,40}\]:)? ?Last error:[ \t\r]*$", re.M)),
     ("ras", re.compile(rb"# +in group +per comm|#\d+-\d+ \([0-9a-f]+\) (?:MISMATCH|INCOMPLETE)|"
                        rb"unreachable via the RAS network")),
     ("watchdog", re.compile(rb"WorkNCCL\(|detected by watchdog|CollectiveFingerPrint\(|NCCLRAS|"
                             rb"gloo/transport|ProcessGroup\w{1,40} does not support|"
                             rb"Invalid scalar type|connectFullMesh|Timed out waiting \d+|"
-                            rb"next_op=\w.{0,400}missing_ranks")),
+                            rb"next_op=\w.{0,400}missing_ranks|watchdog got stuck for|"
+                            rb"Using the loopback address|Not all ranks joining collective|"
+                            rb"gloo::EnforceNotMet")),
     ("ended", re.compile(rb"OutOfMemoryError|oom[-_]kill|Out Of Memory|exited on signal|"
                          rb"NVRM: Xid|exitcode\s*:|Traceback \(most recent call|"
                          rb"\btasks? [\d,-]{1,99}: (?:Killed|Segmentation|Bus error)|"
@@ -42,9 +46,9 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                          rb"^\[rank\d{1,7}\]:\s{0,9}[\w.]{1,99}(?:Error|Exception):", re.M)),
     ("nccl_tests", re.compile(rb"\bbusbw\b|# nThread|Avg bus bandwidth|Test (?:CUDA|NCCL) failure|"
                               rb"^[^\n]*\b\d+ +\d+ +(?:u?int\d+|half|float|double|bfloat16) +"
-                              rb"(?:none|sum|prod|max|min|avg|mulsum|all)\b|"
-                              rb"(?:[Dd]ispatch|[Cc]ombine)[^\n]{0,200}bandwidth[^\n]{0,80}GB/s",
-                              re.M)),
+                              rb"(?:none|sum|prod|max|min|avg|mulsum|all|\d+\.\d+)\b|"
+                              rb"(?:[Dd]ispatch|[Cc]ombine)[^\n]{0,200}bandwidth[^\n]{0,80}GB/s|"
+                              rb"GB/s \((?:RDMA|NVL)\)", re.M)),
 )  # fmt: skip
 _OWN: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("timeline", re.compile(rb"\Aroundelay/timeline \d")),
@@ -69,7 +73,8 @@ _LATER: Final = MappingProxyType(
         "nccl_log": (b"CCL INFO", b"CCL WARN", b"CCL TRACE"),
         "watchdog": (b"WorkNCCL(", b"detected by watchdog", b"CollectiveFingerPrint(", b"NCCLRAS",
                      b"gloo/transport", b"onnectFullMesh", b"monitoredBarrier", b"Timed out wait",
-                     b"next_op="),
+                     b"next_op=", b"watchdog got stuck", b"Using the loopback address",
+                     b"Not all ranks joining", b"gloo::EnforceNotMet"),
         "ended": (b"OutOfMemoryError", b"oom_kill", b"oom-kill", b"Out Of Memory",
                   b"exited on signal", b"NVRM: Xid", b"exitcode", b"Traceback (most recent call",
                   b": Killed", b": Segmentation", b": Bus error"),

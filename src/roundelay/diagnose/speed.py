@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ..errors import RoundelayError
-from ..formats.nccl_tests import NoTable, Table, read_nccl_tests_json
+from ..formats.nccl_tests import Measured, NoTable, read_nccl_tests_json
 from ..formats.note import Note
 from ..i18n import message
 from ..topology import Cluster
@@ -54,19 +52,18 @@ def take_json(found: Diagnosis, given: Given, model: Model) -> None:
 
 
 def _judge(found: Diagnosis, name: str, text: Text, model: Model) -> None:
-    tables = text.measured.tables if text.measured else ()
-    cluster = model.cluster or _measured_on(found, name, tables, model.machine)
+    measured = text.measured or Measured((), (), ())
+    found.hosts |= {device.host for device in (*measured.apart, *measured.listed)}
+    cluster = model.cluster or _measured_on(found, name, measured, model.machine)
     report = judged_text(text, name, cluster, model.predict)
-    found.findings += measured_findings(name, tables, cluster, report.rows)
+    found.findings += measured_findings(name, measured, cluster, report.rows)
     found.findings += report.findings
     found.notes += [(name, note) for note in report.notes]
 
 
-def _measured_on(
-    found: Diagnosis, name: str, tables: Sequence[Table], machine: Named
-) -> Cluster | None:
+def _measured_on(found: Diagnosis, name: str, measured: Measured, machine: Named) -> Cluster | None:
     """The named machine with the cards that a table lists, as many nodes of it."""
-    for table in tables:
+    for table in measured.tables:
         found.hosts |= {device.host for device in table.devices}
         cards = sorted({device.name for device in table.devices})
         kind = next(filter(None, map(machine_of, cards)), None)

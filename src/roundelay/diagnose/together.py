@@ -116,9 +116,12 @@ def diagnose(
 
 
 def _joint(found: Diagnosis) -> list[Finding]:
-    """Of files that make one picture."""
+    """Of files that make one picture; what a rank has ended of is not told of NCCL's part again."""
+    ended = ended_findings(found.ended)
+    full = any(finding.kind == "out_of_memory" for finding in ended)
+    logged = [f for f in _logged(found) if not (full and f.kind == "out_of_memory")]
     return [
-        *ended_findings(found.ended), *_dumped(found), *_logged(found),
+        *ended, *_dumped(found), *logged,
         *time_findings(found.traces), *trace_findings(found.traces), *ras_findings(found.reports),
         *inspected_findings(found.inspected), *averaged_findings(found.averaged),
     ]  # fmt: skip

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import gcd
 from typing import Final
 
-from ..formats.watchdog import Timeout, Watched
+from ..formats.watchdog import Print, Timeout, Watched
 from .finding import Figures, Finding, cited, tell
 from .gloo import gloo_finding
 from .seen import names
 
+STRAY: Final = 10**7
+"""Calls: a rank that is so far from another has not counted from the same start; old versions
+begin at a random number that rank 0 chooses for all."""
 LATE: Final = 1.5
 """Times the limit, from which a watchdog spoke much too late."""
 
@@ -18,8 +21,10 @@ LATE: Final = 1.5
 def prints_differ(file: str, said: Watched) -> Finding | None:
     """Fingerprints of a call that are not the same."""
     if len(said.prints) < 2:
-        return None
+        return _one_print(file, said.prints)
     a, b = said.prints[:2]
+    if a.sequence != b.sequence:
+        return _apart(file, a, b)
     kind = ("calls_differ" if a.operation != b.operation else
             "sizes_differ" if a.shape != b.shape else "types_differ")  # fmt: skip
     figures: Figures = {
@@ -29,6 +34,10 @@ def prints_differ(file: str, said: Watched) -> Finding | None:
     reason = ["At sequence {sequence} rank {rank} calls {operation} with {one}, rank {other} with "
               "{two}."]  # fmt: skip
     advice = "Look for a branch that the two ranks take differently."
+    if kind == "sizes_differ" and "GATHER" in a.operation:
+        reason.append("Every rank must bring a piece of the same size: most likely what is shared "
+                      "out does not divide evenly.")  # fmt: skip
+        advice = "Fill the pieces up to one size, or gather them into a list of tensors."
     if kind == "sizes_differ" and a.operation.startswith(("ALLREDUCE", "_ALLREDUCE")):
         reason.append("Where these are gradients, a part of the model was not used on one rank, "
                       "such as a batch without images.")  # fmt: skip
@@ -38,6 +47,50 @@ def prints_differ(file: str, said: Watched) -> Finding | None:
                 confidence=0.9, area="hang")  # fmt: skip
 
 
+def _one_print(file: str, prints: Sequence[Print]) -> Finding | None:
+    """A fingerprint alone, as versions before 2.0 print it."""
+    if not prints:
+        return None
+    one = prints[0]
+    figures: Figures = {"rank": one.rank, "operation": one.operation, "shape": str(list(one.shape)),
+                        "dtype": one.dtype or "?"}  # fmt: skip
+    return tell(
+        "calls_differ", file, figures,
+        ["Rank {rank} calls {operation} of shape {shape} ({dtype}), and at least one other rank "
+         "calls something else, which this version of PyTorch does not print."],
+        "Look for the same line of the other ranks: those that name another operation or shape are "
+        "where they part. PyTorch 2.0 and later print both sides.",
+        cited(file, one.line), fault=True, confidence=0.8, area="hang",
+    )  # fmt: skip
+
+
+def _apart(file: str, a: Print, b: Print) -> Finding:
+    """Fingerprints of different calls: one rank is further on."""
+    figures: Figures = {
+        "rank": a.rank, "sequence": a.sequence, "operation": a.operation,
+        "other": b.rank, "elsewhere": b.sequence, "another": b.operation,
+    }  # fmt: skip
+    if abs(a.sequence - b.sequence) > STRAY:
+        return tell(
+            "counts_differ", file, figures,
+            ["Rank {rank} is at sequence {sequence} ({operation}) while rank {other} is at "
+             "{elsewhere} ({another}). That is too far apart for calls that one of them has left "
+             "out: they did not begin at the same number, so they are in different groups, or one "
+             "of them has made its group anew."],
+            "Compare the groups that both ranks make, and their order (new_group must be called by "
+            "all ranks); see whether a rank was started again.",
+            cited(file, a.line), fault=True, confidence=0.75, area="hang",
+        )  # fmt: skip
+    return tell(
+        "counts_differ", file, figures,
+        ["Rank {rank} is at sequence {sequence} ({operation}) while rank {other} is at {elsewhere} "
+         "({another}): they have made different numbers of calls."],
+        "Look for a call that only some ranks make (under a condition on the rank, or after an "
+        "error that one rank alone has met), and read the end of both ranks' logs.",
+        cited(file, a.line), fault=True, confidence=0.9, area="hang",
+    )  # fmt: skip
+
+
 def _print(kind: str, print_: object) -> str:
     shape = list(getattr(print_, "shape", ()))
     what = {"sizes_differ": shape, "types_differ": getattr(print_, "dtype", "")}
@@ -45,7 +98,9 @@ def _print(kind: str, print_: object) -> str:
 
 
 def counts_differ(file: str, said: Watched) -> Finding | None:
-    """Ranks time out at different sequences."""
+    """Ranks time out at different sequences of one group."""
+    if len({said.group_of(timeout) for timeout in said.timeouts} - {""}) > 1:
+        return None
     first: dict[int, Timeout] = {}
     for timeout in said.timeouts:
         rank = -1 if timeout.rank is None else timeout.rank
@@ -74,6 +129,30 @@ def counts_differ(file: str, said: Watched) -> Finding | None:
     )  # fmt: skip
 
 
+def groups_stuck(file: str, said: Watched) -> Finding | None:
+    """Calls of several groups wait at once; their sequences cannot be compared."""
+    first: dict[str, Timeout] = {}
+    for timeout in said.timeouts:
+        first.setdefault(said.group_of(timeout), timeout)
+    first.pop("", None)
+    if len(first) < 2:
+        return None
+    parts = [f"group {group}: rank {t.rank if t.rank is not None else '?'}, {t.operation}, "
+             f"sequence {t.sequence}" for group, t in first.items()]  # fmt: skip
+    return tell(
+        "groups_stuck", file, {"groups": len(first), "parts": "; ".join(parts[:8])},
+        ["Calls of {groups} process groups wait at once ({parts}). Each group counts for itself, "
+         "so these numbers say nothing of who is behind.",
+         "The usual cause is that ranks use their groups in different orders, such as from two "
+         "threads or streams: each waits for the other."],
+        "Make all ranks call their groups in one order, from one thread; where that cannot be, let "
+        "the calls of one group end before those of the other begin. Dumps of all ranks "
+        "(TORCH_FR_BUFFER_SIZE=2000, TORCH_NCCL_DUMP_ON_TIMEOUT=1) given here show the circle.",
+        cited(file, *[t.line for t in first.values()][:4]), fault=True, confidence=0.75,
+        area="hang",
+    )  # fmt: skip
+
+
 def _ratio(low: int, high: int) -> str:
     """A ratio of small numbers that is near, such as 2:3."""
     for b in range(2, 9):
@@ -97,8 +176,12 @@ def stuck_together(file: str, said: Watched) -> Finding | None:
     timeouts = said.timeouts
     if not timeouts or len({(t.sequence, t.operation, t.elements) for t in timeouts}) > 1:
         return None
+    if len({said.group_of(t) for t in timeouts} - {""}) > 1:
+        return None
     one = timeouts[0]
     ranks = {t.rank for t in timeouts} | {p.rank for p in said.progress if p.at == one.sequence}
+    if said.cut and said.cut[1] == one.sequence:
+        ranks.add(said.cut[0])
     seen = sorted(rank for rank in ranks if rank is not None)
     figures: Figures = {
         "sequence": one.sequence, "operation": one.operation,
@@ -109,6 +192,10 @@ def stuck_together(file: str, said: Watched) -> Finding | None:
     }  # fmt: skip
     reason = ["All that report (rank {ranks}) wait in the same call: sequence {sequence}, "
               "{operation} of {elements:element|elements}. Among them is no mismatch."]  # fmt: skip
+    if len(seen) == 1:
+        figures["silent"] = "-"
+        reason = ["Only rank {ranks} reports: it waits in sequence {sequence}, {operation} of "
+                  "{elements:element|elements}."]  # fmt: skip
     if figures["silent"] != "-":
         reason.append("Of lower rank numbers, {silent} do not report.")
     enqueued = max((p.enqueued for p in said.progress), default=0)
@@ -124,6 +211,42 @@ def stuck_together(file: str, said: Watched) -> Finding | None:
         "Find the ranks that say nothing, and read the end of their logs; have every rank write a "
         "flight recorder dump (TORCH_FR_BUFFER_SIZE=2000, TORCH_NCCL_DUMP_ON_TIMEOUT=1).",
         cited(file, *[t.line for t in timeouts[:4]]), fault=True, confidence=0.85, area="hang",
+    )  # fmt: skip
+
+
+def watchdog_stuck(file: str, said: Watched) -> Finding | None:
+    """Watchdogs that have not moved themselves."""
+    if not said.stuck or said.timeouts:
+        return None
+    ranks = sorted({s.rank for s in said.stuck if s.rank is not None})
+    figures: Figures = {"ranks": names([str(r) for r in ranks]) or "?",
+                        "seconds": max(s.seconds for s in said.stuck)}  # fmt: skip
+    return tell(
+        "watchdog_stuck", file, figures,
+        ["The watchdog of rank {ranks} has itself not moved for {seconds} s: a call of CUDA or "
+         "NCCL in that process does not come back, or another thread holds Python's lock (GIL) in "
+         "one. It does not tell which collective waits, nor that one does."],
+        "See what the process does: py-spy dump --native. Where a step may take that long "
+        "(loading, compiling, a checkpoint), raise TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC; look for Xid "
+        "errors in dmesg.",
+        cited(file, *[s.line for s in said.stuck][:4]), fault=True, confidence=0.85, area="hang",
+    )  # fmt: skip
+
+
+def never_joined(file: str, said: Watched) -> Finding | None:
+    """What torch's analyser of dumps has printed."""
+    first = next((a for a in said.absent if a.ranks), None)
+    if first is None:
+        return None
+    figures: Figures = {"late": names([str(r) for r in first.ranks]), "sequence": first.sequence,
+                        "operation": first.operation}  # fmt: skip
+    return tell(
+        "never_called", file, figures,
+        ["Rank {late} never joined {operation}, sequence {sequence}, by what torch's analyser of "
+         "dumps says: the others wait there."],
+        "See what rank {late} does in its place (py-spy dump): data loading, a checkpoint, "
+        "an exception, a branch of its own.",
+        cited(file, first.line), fault=True, confidence=0.9, area="hang",
     )  # fmt: skip
 
 
@@ -153,7 +276,10 @@ def gloo(file: str, said: Watched) -> Finding | None:
 
 
 Rule = Callable[[str, Watched], Finding | None]
-RULES: Final[tuple[Rule, ...]] = (prints_differ, counts_differ, stuck_together, ras, gloo)
+RULES: Final[tuple[Rule, ...]] = (
+    prints_differ, groups_stuck, counts_differ, stuck_together, never_joined, ras, watchdog_stuck,
+    gloo,
+)  # fmt: skip
 
 
 def watched_findings(file: str, said: Watched) -> list[Finding]:

@@ -14,7 +14,8 @@ _APART: Final = re.compile(
     r"(?<!\+ )\bDispatch bandwidth: ([\d.]+) GB/s.*?Combine bandwidth: ([\d.]+)"
 )
 _BEST: Final = re.compile(
-    r"Best (dispatch|combine)\b.*?([\d.]+) GB/s \(RDMA\), ([\d.]+) GB/s \(NVL\)"
+    r"(?:Best (?:dispatch|combine)\b|\[tuning\]).*?:\s*(?:([\d.]+) GB/s \(RDMA\), )?"
+    r"([\d.]+) GB/s \(NVL\)"
 )
 
 
@@ -26,7 +27,8 @@ class Printed(NamedTuple):
         text: the line.
         together: dispatch and combine in one.
         apart: dispatch, and combine, each timed by itself.
-        best: of the network and of NVLink, after tuning; tokens to the rank's own node count.
+        best: of the network (0 inside a node) and of NVLink, after or while tuning; tokens to the
+            rank's own node count.
     """
 
     line: int
@@ -54,12 +56,14 @@ def printed_in(number: int, raw: bytes) -> Printed | None:
     if match := _APART.search(line):
         return Printed(number, plain, apart=(_figure(match[1]), _figure(match[2])))
     if match := _BEST.search(line):
-        return Printed(number, plain, best=(_figure(match[2]), _figure(match[3])))
+        return Printed(number, plain, best=(_figure(match[1]), _figure(match[2])))
     return None
 
 
-def _figure(text: str) -> float:
-    """A number; what only looks like one is 0."""
+def _figure(text: str | None) -> float:
+    """A number; what only looks like one, or is not there, is 0."""
+    if text is None:
+        return 0.0
     try:
         return float(text)
     except ValueError:

@@ -41,6 +41,7 @@ class Call(NamedTuple):
         between: whether it is a message between two ranks.
         record: number of the entry.
         where: the first line of the program that is known, or "".
+        result: data type of the first output.
     """
 
     group: str
@@ -54,6 +55,7 @@ class Call(NamedTuple):
     between: bool
     record: int
     where: str
+    result: str = ""
 
     @property
     def done(self) -> bool:
@@ -236,17 +238,22 @@ def _calls(entries: Any, notes: list[Note]) -> Iterator[Call]:
 def _call(entry: Mapping[str, Any], number: int) -> Call:
     between = bool(entry.get("is_p2p"))
     sequence = entry.get("p2p_seq_id" if between else "collective_seq_id", entry.get("seq_id"))
-    types = entry.get("input_dtypes") or ()
+    types, results = entry.get("input_dtypes") or (), entry.get("output_dtypes") or ()
     frames = entry.get("frames") or ()
     return Call(
         _group(entry), sequence if _is_count(sequence) else 0,
         str(entry.get("profiling_name", "")).partition(":")[2][:80]
         or str(entry.get("profiling_name", ""))[:80],
         _shapes(entry.get("input_sizes")), _shapes(entry.get("output_sizes")),
-        str(types[0])[:40] if isinstance(types, list | tuple) and types else "",
+        _first(types),
         str(entry.get("state", ""))[:40], bool(entry.get("retired")), between,
         entry["record_id"] if _is_count(entry.get("record_id")) else number, _where(frames),
+        _first(results),
     )  # fmt: skip
+
+
+def _first(types: Any) -> str:
+    return str(types[0])[:40] if isinstance(types, list | tuple) and types else ""
 
 
 def _shapes(value: Any) -> tuple[tuple[int, ...], ...]:

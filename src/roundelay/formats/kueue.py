@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -28,11 +29,13 @@ class Placed:
 
     Attributes:
         kind, name: of the object, such as Job.
-        how: "required", "preferred" or "unconstrained".
+        how: "required", "preferred" or "unconstrained"; "slices" where so many pods at a time
+            must lie together.
         level: the label, "" if unconstrained.
         pods: how many.
         cards: GPUs of each, 0 if none.
         line: where the annotation stands.
+        slices: level and pods of each slice.
     """
 
     kind: str
@@ -42,6 +45,7 @@ class Placed:
     pods: int
     cards: int
     line: int
+    slices: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -98,9 +102,15 @@ def _asked(yaml: Yaml, document: dict[str, Any], part: Any, pods: int = 1) -> It
         if str(part.get(key, "")).isdecimal() and len(str(part[key])) < 8:
             pods = int(part[key])
     meta = part.get("metadata")
-    notes = meta.get("annotations") if isinstance(meta, dict) else None
+    notes: Any = meta.get("annotations") if isinstance(meta, dict) else None
     for key, value in notes.items() if isinstance(notes, dict) else ():
-        if key.startswith(ASKED) and key.endswith("-topology"):
+        if key.startswith(ASKED) and "slice" in key:
+            if slices := _slices(notes, key):
+                yield Placed(
+                    str(document.get("kind", ""))[:80], _name(document), "slices", slices[-1][0],
+                    pods, _cards(part), yaml.line(notes), slices,
+                )  # fmt: skip
+        elif key.startswith(ASKED) and key.endswith("-topology"):
             how = key.removeprefix(ASKED).removesuffix("-topology")
             level = "" if how == "unconstrained" else str(value)[:300]
             yield Placed(str(document.get("kind", ""))[:80], _name(document), how[:40], level, pods,
@@ -108,6 +118,25 @@ def _asked(yaml: Yaml, document: dict[str, Any], part: Any, pods: int = 1) -> It
     for key, value in part.items():
         if key != "metadata":
             yield from _asked(yaml, document, value, pods)
+
+
+def _slices(notes: dict[str, Any], key: str) -> tuple[tuple[str, int], ...]:
+    """Levels and pods of slices: a list as JSON, or one level with its size beside it."""
+    value = str(notes[key])[:10000]
+    if key.endswith("slice-required-topology"):
+        size = str(notes.get(f"{ASKED}slice-size", ""))
+        return ((value[:300], int(size)),) if size.isdecimal() and len(size) < 8 else ()
+    if not key.endswith("-constraints"):
+        return ()
+    try:
+        listed = json.loads(value)
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(
+        (str(item.get("topology", ""))[:300], item["size"])
+        for item in (listed if isinstance(listed, list) else [])[:16]
+        if isinstance(item, dict) and isinstance(item.get("size"), int)
+    )
 
 
 def _cards(template: dict[str, Any]) -> int:

@@ -63,6 +63,7 @@ class Nic:
         line, host, numa, bus, pcie: as in `Card`.
         device: of the system, such as "mlx5_0".
         ports: GB/s one way of each port; empty if not known.
+        direct: whether NCCL has found GPUDirect RDMA for it; None if not known.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Nic:
     device: str = ""
     ports: tuple[float, ...] = ()
     pcie: float | None = None
+    direct: bool | None = None
 
     @property
     def rate(self) -> float | None:

@@ -182,8 +182,14 @@ def _nic(
         f"NIC{number}", (nets[0] if nets else pci).line, host, numa,
         pci.attributes.get("busid", "").lower(),
         "/".join(net.attributes.get("name", "") for net in nets), tuple(ports), _rate(pci),
+        _direct(nets),
     )  # fmt: skip
     found.places.append(_Place(end, above, cpu))
+
+
+def _direct(nets: list[Element]) -> bool | None:
+    said = {net.attributes["gdr"] for net in nets if "gdr" in net.attributes}
+    return said != {"0"} if said else None
 
 
 def _machine(found: _Found, tree: Tree) -> Machine:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..errors import RoundelayError
 from .nccl_log import Line, lines_of
@@ -20,30 +20,40 @@ KEPT: Final = 10**5
 SPEAKS: Final = re.compile(
     rb"WorkNCCL\(|detected by watchdog|CollectiveFingerPrint\(|RAS|gloo|onnectFullMesh|"
     rb"monitoredBarrier|Timed out waiting|next_op=|Connection closed by peer|does not support|"
-    rb"Invalid scalar type|Address already in use"
+    rb"Invalid scalar type|Address already in use|watchdog got stuck|loopback address|"
+    rb"ot all ranks joining|missing ranks: \{|collective: "
 )
 """What stands in every message."""
+LONGEST: Final = 2000
+"""Bytes of a line that may have been broken in two."""
+_BROKEN: Final = re.compile(rb"WorkNCCL\([^)]*$")
 _RANK: Final = re.compile(
     r"\[Rank (\d{1,15})\]|(?:PG[^\]]*|\[)Rank (\d{1,15})\]|\[rank(\d{1,15})\]"
 )
 _WORK: Final = re.compile(
-    r"WorkNCCL\(SeqNum=(\d{1,15}), OpType=(\w+)(?:, NumelIn=(\d{1,15}), NumelOut=(\d{1,15}))?"
-    r"(?:,[^)]*?)?, Timeout\(ms\)=(\d{1,15})\)(?: ran for (\d{1,15}) milliseconds)?"
+    r"WorkNCCL\(SeqNum=(\d{1,15}),\s*OpType=(\w+)"
+    r"(?:,\s*NumelIn=(\d{1,15}),\s*NumelOut=(\d{1,15}))?"
+    r"(?:,[^)]*?)?,\s*Timeout\(ms\)=(\d{1,15})\)(?:\s*ran\s+for\s+(\d{1,15}) milliseconds)?"
 )
+_CUT: Final = re.compile(rb"WorkNCCL\(SeqNum=(\d{1,15}),")
 _PROGRESS: Final = re.compile(
-    r"detected by watchdog at work: (-?\d{1,15}), last enqueued NCCL work: (-?\d{1,15}), "
-    r"last completed NCCL work: (-?\d{1,15})"
+    r"detected by watchdog at work(?: sequence id)?: (-?\d{1,15}),?(?: PG status:)? "
+    r"last enqueued (?:NCCL )?work: (-?\d{1,15}), last completed (?:NCCL )?work: (-?\d{1,15})"
 )
 _GROUP: Final = re.compile(r"PG(?: ID)? (\w+)(?: PG GUID (\S+?))? Rank \d+\]")
 _PRINT: Final = re.compile(
-    r"Rank (\d{1,15}) is running (?:collective: )?CollectiveFingerPrint\("
-    r"SequenceNumber=(\d{1,15}), OpType=(\w+)"
+    r"Rank (\d{1,15}) is running (?:inconsistent )?(?:collective: ?)?\s?CollectiveFingerPrint\("
+    r"(?:SequenceNumber=(\d{1,15})(?:, )?)?OpType=(\w+)"
     r"(?:, TensorShape=\[([\d, ]*)\])?(?:, TensorDtypes=(\w+))?"
 )
 _SIZE: Final = re.compile(r"\s*\d{1,15}\s*")
 _RAS: Final = re.compile(r"rank=(\d{1,15}) (enqueued|completed|started)=(\d{1,15})")
 _NEXT: Final = re.compile(r"next_op=(\S+)")
 _MISSING: Final = re.compile(r"missing_ranks=([\d,]+)")
+_STUCK: Final = re.compile(r"watchdog got stuck for (\d{1,9}) seconds")
+_ABSENT: Final = re.compile(r"ot all ranks joining collective\D{0,40}(\d{1,15})")
+_ABSENT_CALL: Final = re.compile(r"^\s*collective: (?:\w+:)?(\w+)")
+_ABSENT_RANKS: Final = re.compile(r"missing ranks: {([\d, ]{1,10000})}", re.I)
 
 
 class Timeout(NamedTuple):
@@ -89,9 +99,31 @@ class Ras(NamedTuple):
     line: Line
 
 
+class Stuck(NamedTuple):
+    """A watchdog that has itself not moved for so many seconds."""
+
+    rank: int | None
+    seconds: int
+    line: Line
+
+
+@dataclass
+class Absent:
+    """A call that torch's analyser of flight recorder dumps says not all ranks have joined."""
+
+    sequence: int
+    line: Line
+    operation: str = "?"
+    ranks: tuple[int, ...] = ()
+
+
 @dataclass
 class Watched:
-    """All messages of a log."""
+    """All messages of a log.
+
+    Attributes:
+        cut: rank and sequence of a call that took too long, whose message the end cuts off.
+    """
 
     timeouts: list[Timeout] = field(default_factory=list)
     progress: list[Progress] = field(default_factory=list)
@@ -100,10 +132,20 @@ class Watched:
     next_operation: str = ""
     missing: tuple[int, ...] = ()
     gloo: list[Line] = field(default_factory=list)
+    stuck: list[Stuck] = field(default_factory=list)
+    absent: list[Absent] = field(default_factory=list)
+    cut: tuple[int | None, int] | None = None
 
     def __bool__(self) -> bool:
         """Whether there is any."""
-        return bool(self.timeouts or self.progress or self.prints or self.ras or self.gloo)
+        return any((self.timeouts, self.progress, self.prints, self.ras, self.gloo, self.stuck,
+                    self.absent))  # fmt: skip
+
+    def group_of(self, timeout: Timeout) -> str:
+        """The process group of a call that took too long, "" where no line tells."""
+        same = (p.group for p in self.progress
+                if p.rank == timeout.rank and p.at == timeout.sequence)  # fmt: skip
+        return next(same, "")
 
 
 def read_watchdog(data: bytes) -> Watched:
@@ -122,12 +164,19 @@ def read_watchdog(data: bytes) -> Watched:
 
 
 def read_watchdog_lines(lines: Iterable[bytes], file: str = "") -> Watched:
-    """The messages among lines of a file, which are not held."""
-    found = Watched()
+    """The messages among lines of a file, which are not held; of one broken in two, both parts."""
+    found, broken = Watched(), b""
     speaks = SPEAKS.search
     for number, raw in enumerate(lines, 1):
-        if speaks(raw):
-            _take(found, number, raw.decode("utf-8", "replace"), file)
+        whole = broken + raw
+        broken = b""
+        if speaks(whole):
+            if _BROKEN.search(whole) and len(whole) < LONGEST:
+                broken = whole.rstrip(b"\r\n")
+            else:
+                _take(found, number, whole.decode("utf-8", "replace"), file)
+    if last := _CUT.search(broken):
+        found.cut = _rank(broken.decode("utf-8", "replace")), int(last[1])
     return found
 
 
@@ -149,11 +198,26 @@ def _take(found: Watched, number: int, text: str, file: str) -> None:
     elif "CollectiveFingerPrint(" in text:
         for rank, sequence, operation, shape, dtype in _PRINT.findall(text):
             sizes = tuple(int(n) for n in shape.split(",") if _SIZE.fullmatch(n))
-            _keep(found.prints, Print(int(rank), int(sequence), operation, sizes, dtype, line))
+            _keep(found.prints, Print(int(rank), int(sequence or 0), operation, sizes, dtype, line))
+    elif stuck := _STUCK.search(text):
+        _keep(found.stuck, Stuck(_rank(text), int(stuck[1]), line))
+    elif absent := _ABSENT.search(text):
+        _keep(found.absent, Absent(int(absent[1]), line))
+    elif found.absent and _joined(found.absent[-1], text):
+        pass
     elif "RAS" in text or "next_op=" in text:
         _ras(found, text, line)
-    else:
+    elif "collective: " not in text and "missing ranks: {" not in text:
         _keep(found.gloo, line)
+
+
+def _joined(absent: Absent, text: str) -> bool:
+    """Take what a line below says of a call that not all have joined."""
+    if call := _ABSENT_CALL.search(text):
+        absent.operation = call[1]
+    elif ranks := _ABSENT_RANKS.search(text):
+        absent.ranks = tuple(int(n) for n in ranks[1].split(",") if _SIZE.fullmatch(n))
+    return bool(call or ranks)
 
 
 def _ras(found: Watched, text: str, line: Line) -> None:
@@ -165,10 +229,9 @@ def _ras(found: Watched, text: str, line: Line) -> None:
         found.missing = tuple(int(n) for n in missing[1].split(",") if 0 < len(n) < 16)
 
 
-def _keep(kept: list[object] | list[Timeout] | list[Progress] | list[Print] | list[Ras]
-          | list[Line], item: object) -> None:  # fmt: skip
+def _keep(kept: list[Any], item: object) -> None:
     if len(kept) < KEPT:
-        kept.append(item)  # type: ignore[arg-type]
+        kept.append(item)
 
 
 def _rank(text: str) -> int | None:

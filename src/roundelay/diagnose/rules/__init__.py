@@ -8,9 +8,17 @@ from typing import Final
 from ..case import Case, Rule
 from ..finding import Finding
 from .beside_model import far_below, launch_floor, slower
-from .experts import own_node_counted, waiting_counted
+from .experts import beside_published, own_node_counted, waiting_counted
 from .network import all_to_all, fixed_step, slow_nodes, version_regression
-from .rates import average, bits_for_bytes, both_directions, line_figure, link_usable, not_flat
+from .rates import (
+    average,
+    bits_for_bytes,
+    both_directions,
+    line_figure,
+    link_usable,
+    not_flat,
+    slow_port,
+)
 from .share import share_of_line
 from .sockets import bond, count_of_32_bits, interface_matters
 from .switches import adds_in_switch, rings_between, tree_on_two_nodes
@@ -30,9 +38,11 @@ RULES: Final[tuple[Rule, ...]] = (
     fixed_step,
     all_to_all,
     slower,
+    slow_port,
     bits_for_bytes,
     both_directions,
     own_node_counted,
+    beside_published,
     waiting_counted,
     tree_on_two_nodes,
     rings_between,

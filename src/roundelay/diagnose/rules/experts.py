@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Final
 
 from ..case import Case, found
@@ -11,6 +12,44 @@ from .rates import SOUND
 NVLINK_FULL: Final = (130.0, 165.0)
 """GB/s printed for NVLink at which that of an H800 is full: DeepEP's README has 153 to 158 inside a
 node, and its rows for two nodes come to 140."""
+
+
+PUBLISHED: Final = MappingProxyType({"rdma": 43.0, "nvlink": 153.0, "together": 39.0})
+"""GB/s that DeepEP's own tables have at the least, on H800 with a network card of 400 Gb/s for each
+card: its README (V1), two nodes and more, inside a node, and low latency from 8 to 256 ranks."""
+
+
+def beside_published(case: Case) -> Finding | None:
+    """What DeepEP's tests print, beside its authors' figures."""
+    facts = case.facts
+    rates = {"rdma": facts.printed_rdma, "nvlink": facts.printed_nvlink, "together": facts.together}
+    if facts.printed_rdma:
+        if case.nodes:
+            return None
+        rates["nvlink"] = None
+    name = next((name for name, rate in rates.items() if rate), None)
+    if name is None or (facts.together and facts.apart and not facts.printed_rdma
+                        and min(facts.apart) < 0.5 * facts.together):  # fmt: skip
+        return None
+    rate = rates[name] or 0.0
+    figures: Figures = {
+        "printed_GBps": rate, "published_GBps": PUBLISHED[name], "share": rate / PUBLISHED[name],
+        "what": {"rdma": "RDMA", "nvlink": "NVLink", "together": "dispatch + combine"}[name],
+    }  # fmt: skip
+    low = rate < SOUND * PUBLISHED[name]
+    advice = "Tell how many nodes there are (--cluster) to have what crosses the network reckoned."
+    if low:
+        advice = ("See that there is a network card for each card and that each uses its own "
+                  "(nvidia-smi topo -mp, NVSHMEM_DEBUG=INFO), that IBGDA is on, and what "
+                  "ib_write_bw gives for each; then PCIe access control (ACS) and, on RoCE, flow "
+                  "control.")  # fmt: skip
+    return found(
+        case, "beside_published", figures,
+        ["DeepEP prints {printed_GBps} GB/s a card ({what}); its authors have {published_GBps} or "
+         "more on H800 with a network card of 400 Gb/s for each card, so this is {share} of it."],
+        advice, case.cited("printed_rdma", "printed_nvlink", "together"), fault=low,
+        confidence=0.75,
+    )  # fmt: skip
 
 
 def own_node_counted(case: Case) -> Finding | None:

@@ -13,6 +13,10 @@ from .rates import SOUND
 
 SLOW: Final = 0.75
 """Of the usual rate: a pair, a version or a size below it is another matter than noise."""
+OLDER: Final = 0.85
+"""Of the older version's rate: versions on one machine differ by some percent."""
+PATH: Final = 1.8
+"""Times the newer rate: what is lost with a fast path is more than that."""
 STEP: Final = 5e-6
 """Seconds: no network card or switch alone makes a step as long."""
 
@@ -82,15 +86,17 @@ def fixed_step(case: Case) -> Finding | None:
 def version_regression(case: Case) -> Finding | None:
     """A newer library is slower."""
     series = sorted(case.facts.by_version.items(), key=lambda item: _version(item[0]))
-    falls = (pair for pair in pairwise(series) if pair[1][1] < SLOW * pair[0][1])
+    falls = (pair for pair in pairwise(series) if pair[1][1] < OLDER * pair[0][1])
     fall = next(falls, None)
     if fall is None:
         return None
     (before, fast), (after, slow) = fall
     figures: Figures = {
         "before": before, "before_GBps": fast, "after": after, "after_GBps": slow,
-        "times": fast / max(slow, 1e-9),
+        "times": fast / max(slow, 1e-9), "share": slow / max(fast, 1e-9),
     }  # fmt: skip
+    if fast < PATH * slow:
+        return _less_by_choice(case, figures)
     return found(
         case, "version_regression", figures,
         ["{after} is {times} times slower than {before}: {after_GBps} after {before_GBps} GB/s.",
@@ -100,6 +106,24 @@ def version_regression(case: Case) -> Finding | None:
         "GDRDMA stand behind NET/IB, is the plugin loaded? Then set NCCL_NET_GDR_LEVEL, "
         "NCCL_IB_HCA and NCCL_ALGO to what the older one chose.",
         case.cited("by_version"), fault=True,
+    )  # fmt: skip
+
+
+def _less_by_choice(case: Case, figures: Figures) -> Finding:
+    """A fall that another choice of the library explains."""
+    advice = ("Compare the logs of both versions (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,GRAPH,"
+              "TUNING): channels, algorithm, protocol, network cards; then set what the older one "
+              "chose.")  # fmt: skip
+    if case.collective in ("send_recv", "all_to_all"):
+        advice = ("Set NCCL_NCHANNELS_PER_NET_PEER=4 (from 2.20 on a pair of ranks gets fewer "
+                  "channels, which suits all-to-all and not single pairs), and compare the logs of "
+                  "both versions.")  # fmt: skip
+    return found(
+        case, "version_regression", figures,
+        ["{after} reaches {share} of {before}: {after_GBps} after {before_GBps} GB/s.",
+         "No path is lost by that; the newer version spreads the work otherwise (channels for "
+         "each peer, algorithm, protocol)."],
+        advice, case.cited("by_version"), fault=True, confidence=0.7,
     )  # fmt: skip
 
 

@@ -138,6 +138,8 @@ def average(case: Case) -> Finding | None:
     """The average of busbw over sizes is no verdict."""
     facts = case.facts
     peak = facts.peak or max(facts.busbw.values(), default=None)
+    if facts.average and peak is None and case.table is None:
+        return _average_alone(case)
     if not facts.average or peak is None or facts.average > 0.95 * peak:
         return None
     line = facts.expected or (case.node_rate if (case.nodes or 1) > 2 else None)
@@ -152,6 +154,47 @@ def average(case: Case) -> Finding | None:
         case, "average", figures, reason, "Judge by busbw at the largest sizes, 1 GiB and above.",
         case.cited("average", "peak", "busbw"), fault=bool(line) and peak < SOUND * (line or 0.0),
         confidence=0.9,
+    )  # fmt: skip
+
+
+def _average_alone(case: Case) -> Finding:
+    """An average, and nothing of the sizes behind it."""
+    line = case.node_rate if (case.nodes or 1) > 1 else case.inside
+    figures: Figures = {"average_GBps": case.facts.average or 0.0}
+    reason = ["{average_GBps} GB/s is the mean over all sizes, small ones included: it depends on "
+              "which sizes were measured, and is no verdict."]  # fmt: skip
+    if line:
+        figures |= {"line_GBps": line, "low_GBps": DATA_SHARE[0] * line, "high_GBps": 0.97 * line}
+        reason.append("What carries it is {line_GBps} GB/s one way, of which the largest sizes "
+                      "should reach {low_GBps} to {high_GBps} GB/s where GPUDirect RDMA works; "
+                      "through the host's memory about two thirds of it are usual."
+                      if (case.nodes or 1) > 1 else
+                      "What carries it is {line_GBps} GB/s one way.")  # fmt: skip
+    return found(
+        case, "average", figures, reason, "Judge by busbw at the largest sizes: -b 8 -e 8G -f 2.",
+        case.cited("average", "nic", "nics"), confidence=0.8,
+    )  # fmt: skip
+
+
+def slow_port(case: Case) -> Finding | None:
+    """A port that has come up at less than its network card's rate."""
+    port, line = case.facts.port, case.nic
+    if port is None or line is None or port > 0.9 * line:
+        return None
+    figures: Figures = {"port_GBps": port, "port_Gbps": 8 * port, "line_GBps": line,
+                        "line_Gbps": 8 * line}  # fmt: skip
+    reason = ["The port runs at {port_Gbps} Gb/s = {port_GBps} GB/s, though the network card could "
+              "do {line_Gbps} Gb/s: cable, transceiver or switch are of the slower kind, and that "
+              "is the rate to reckon with."]  # fmt: skip
+    if case.nics:
+        figures["node_GBps"] = port * case.nics
+        reason.append("All {nics} of a node carry {node_GBps} GB/s one way.")
+        figures["nics"] = case.nics
+    return found(
+        case, "slow_port", figures, reason,
+        "See ibstat (Rate) and mlxlink on both ends; exchange the cable or transceiver, or set the "
+        "switch's port to the full rate.",
+        case.cited("port", "nic"), fault=True, confidence=0.9,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from ..case import Case, found
 from ..finding import Figures, Finding
+from .network import SLOW
 from .rates import SOUND
 
 USABLE_SHARE: Final = 0.82
@@ -81,7 +82,9 @@ def rings_between(case: Case) -> Finding | None:
     nodes = min((count for count in series if count > 2), default=None)
     if rate is None or nodes is None or len(series) < 2:
         return None
-    low = series[nodes] < SOUND * rate
+    later = sorted(count for count in series if count > nodes)
+    falls = bool(later) and series[later[-1]] < SLOW * series[nodes]
+    low = series[nodes] < SOUND * rate or falls
     figures: Figures = {
         "nodes": nodes, "busbw_GBps": series[nodes], "node_rate_GBps": rate,
         "share": series[nodes] / rate,
@@ -93,9 +96,20 @@ def rings_between(case: Case) -> Finding | None:
         figures["two_nodes_busbw_GBps"] = series[2]
         reason.append("Two nodes may show more, here {two_nodes_busbw_GBps} GB/s, for a tree "
                       "(NVLSTree) sends the data once each way.")  # fmt: skip
+    if falls:
+        figures |= {"most_nodes": later[-1], "later_GBps": series[later[-1]],
+                    "later_share": series[later[-1]] / rate}  # fmt: skip
+        reason.append("With more nodes a ring should stay at one rate, but on {most_nodes} it is "
+                      "{later_GBps} GB/s ({later_share}): the network between the nodes gives way "
+                      "(flows that share a link, loss on RoCE, an oversubscribed switch)."
+                      )  # fmt: skip
     advice = "Nothing is wrong. Compare runs on three nodes and more with one another."
     if low:
         advice = "Test each network card with ib_write_bw, then pairs of nodes."
+    if falls:
+        advice = ("Run ib_write_bw between many pairs at once, look for drops and pause frames, "
+                  "and see how flows are spread over links (adaptive routing, ECMP by port, "
+                  "NCCL_IB_QPS_PER_CONNECTION=4); test pairs of nodes for a slow one.")  # fmt: skip
     return found(
         case, "rings_between_nodes", figures, reason, advice,
         case.cited("by_nodes", "nic", "nics"), fault=low, confidence=0.85,

@@ -20,6 +20,17 @@ ERRATIC: Final = 1000.0
 def wrong_results(case: Case) -> Finding | None:
     """Elements were wrong."""
     rows = [row for row in _by_size(case) if any(timing.wrong for _, timing in row.timings())]
+    if case.table is not None and case.table.failed and not rows:
+        rows = list(case.table.rows)
+        return found(
+            case, "wrong_results", {"wrong": case.table.failed},
+            ["The test counts {wrong:value|values} as out of bounds and says FAILED: results are "
+             "wrong, so its rates say nothing. Memory, a link or the library corrupts data."],
+            "Try the newest version of the library first (older ones had such faults at certain "
+            "sizes); then one half of the cards, and the other, and their counters of ECC and link "
+            "errors.",
+            case.lines(*rows[:3]), fault=True, confidence=0.95,
+        )  # fmt: skip
     if not rows:
         return None
     wrong = sum(timing.wrong or 0 for row in rows for _, timing in row.timings())
@@ -76,8 +87,15 @@ def falls_with_size(case: Case) -> Finding | None:
     fall = ("busbw falls from {peak_GBps} GB/s at {peak_bytes} to {after_GBps} GB/s from "
             "{after_bytes} on.")  # fmt: skip
     why, advice = _INSIDE if case.nodes == 1 else _BETWEEN
+    least = min(after, key=lambda row: row.best.busbw)
+    reason = [fall, why]
+    if least.best.busbw < 0.5 * figures["after_GBps"]:  # type: ignore[operator]
+        figures |= {"least_GBps": least.best.busbw, "least_bytes": least.size,
+                    "least_ms": least.best.time_us / 1e3}  # fmt: skip
+        reason = [fall, "At {least_bytes} it is {least_GBps} GB/s: a call takes {least_ms} ms.",
+                  why]  # fmt: skip
     return found(
-        case, "falls_with_size", figures, [fall, why], advice,
+        case, "falls_with_size", figures, reason, advice,
         case.lines(rows[top], *after[:3]), fault=True,
     )  # fmt: skip
 

@@ -36,6 +36,7 @@ _CALL: Final = re.compile(
 )
 _COUNTED: Final = re.compile(
     rb"(\w+): opCount ([0-9a-f]{1,16}) .*?\bcount (\d{1,15}) .*?\bcomm (0x\w+)"
+    rb"(?: \[nranks=(\d{1,9})\])?"
 )
 _MNNVL: Final = re.compile(
     rb"MNNVL busId (\S+) fabric UUID (\S+) cliqueId (\S+) state (\d{1,15}) healthMask (\S+)"
@@ -200,9 +201,9 @@ def last_of(thread: Thread) -> list[Last]:
     found = []
     for at, body in thread.told.values():
         if counted := _COUNTED.match(body):
-            function, count, elements, comm = counted.groups()
+            function, count, elements, comm, ranks = counted.groups()
             found.append(Last(int(count, 16), _text(function), int(elements), _text(comm),
-                              at.line()))  # fmt: skip
+                              at.line(), int(ranks or 0)))  # fmt: skip
     return found
 
 

@@ -35,9 +35,10 @@ def _count(whole: NcclLog, log: NcclLog) -> None:
     """What is counted by its text."""
     for text, (count, choice) in log.chosen.items():
         whole.chosen.setdefault(text, [0, choice])[0] += count
-    for said, (count, first) in log.warned.items():
-        before, kept = whole.warned.get(said, (0, first))
-        whole.warned[said] = before + count, kept
+    for mine, theirs in ((whole.warned, log.warned), (whole.noted, log.noted)):
+        for said, (count, first) in theirs.items():
+            before, kept = mine.get(said, (0, first))
+            mine[said] = before + count, kept
 
 
 def _add(way: Way, more: Way) -> None:

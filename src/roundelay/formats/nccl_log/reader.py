@@ -21,6 +21,17 @@ _ROW: Final = re.compile(
     rb"^(?:\[\d+\])?\s+(\d{1,15}(?:\.\d{1,15})?)\s+(\d{1,15}\.\d{1,15})\s+(\d{1,15}\.\d{1,15})\s+(?:\d+|N/A)\b"
 )
 _VARYING: Final = re.compile(r"0x[0-9a-f]+|\d+")
+_OLD: Final = re.compile(
+    rb"^(.*?:\d{1,15}:\d{1,15} \[-?\d{1,15}\] (?:\S{1,200}:\d{1,9} )?)((?:INFO|WARN) .*)", re.S
+)
+"""A line of versions before 2.4, which do not say NCCL."""
+_LAST: Final = re.compile(rb"Last error:\s*$")
+"""Before the text of a warning where torch has written it without the rest of the log."""
+_MARK: Final = re.compile(rb"^[^\w\n]*(?:\[\w+\]:)?\s*")
+_NOTED: Final = (b"P2P is disabled", b"NVLS multicast", b"ncclMaxSharedMem", b"Topology detection",
+                 b"[Service thread] Connection closed")  # fmt: skip
+"""Beginnings of information that weighs as much as a warning."""
+_NO_DEVICE: Final = b"NET/IB : No device"
 _ESCAPE: Final = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 _TREE: Final = b"=== System"
 
@@ -37,6 +48,7 @@ class Reader:
         self.log, self._file = NcclLog(), file
         self._heads: dict[bytes, Thread] = {}
         self._trees: dict[str, Thread | None] = {}
+        self._told = False
 
     def read(self, lines: Iterable[bytes]) -> NcclLog:
         """Take all lines."""
@@ -72,7 +84,15 @@ class Reader:
         return head.start() + len(host) - len(tail)  # what ran into it is not of the name
 
     def _other(self, number: int, raw: bytes) -> None:
-        """A line of somebody else: a bare row of nccl-tests is kept."""
+        """A line of somebody else, or of an old version; a bare row of nccl-tests is kept."""
+        if self._told and raw.strip():
+            self._told = False
+            self._warned(number, b"", _MARK.sub(b"", raw).strip(), self._thread(b""))
+            return
+        self._told = self._told or _LAST.search(raw) is not None
+        if b"] " in raw and (old := _OLD.match(raw)) is not None:
+            self._take(number, old[1] + b"NCCL " + old[2], len(old[1]), len(old[0]) + 5)
+            return
         self.log.others += 1
         if len(self.log.measured) < KEPT and (row := _ROW.match(raw)):
             line = Line(number, text_of(raw), self._file)
@@ -99,7 +119,9 @@ class Reader:
         space = body.find(b" ")
         word = body[:space] if space > 0 else body
         say = SAYS.get(word)
-        if say is not None:
+        if word == b"NET/IB" and body.startswith(_NO_DEVICE):
+            self._note(number, raw, body, thread)
+        elif say is not None:
             say(self.log, thread, body, At(number, raw, self._file))
         elif word[-1:] == b":" and b" -> Algo " in body:
             choice(self.log, thread, body, At(number, raw, self._file))
@@ -113,6 +135,12 @@ class Reader:
             variable(self.log, thread, body, At(number, raw, self._file))
         elif b"CCL version" in body:
             self._version(number, raw, 0)
+        elif body.startswith(_NOTED):
+            self._note(number, raw, body, thread)
+
+    def _note(self, number: int, raw: bytes, body: bytes, thread: Thread) -> None:
+        line = Line(number, text_of(raw), self._file)
+        _keep(self.log.noted, Warned("", text_of(body), thread.host, line, warns=False))
 
     def _tree(self, number: int, raw: bytes, body: bytes, thread: Thread) -> None:
         """The tree of the system, of the first thread of a host that prints it; paths."""
@@ -151,8 +179,13 @@ class Reader:
     def _warned(self, number: int, head: bytes, body: bytes, thread: Thread) -> None:
         source = _SOURCE.search(head)
         place, text = text_of(source[1]) if source else "", text_of(body)
-        key = (place, _VARYING.sub("#", text))
         line = Line(number, text_of(head + b"NCCL WARN " + body), self._file)
-        count, first = self.log.warned.get(key, (0, Warned(place, text, thread.host, line)))
-        if count or len(self.log.warned) < KEPT:
-            self.log.warned[key] = count + 1, first
+        _keep(self.log.warned, Warned(place, text, thread.host, line))
+
+
+def _keep(kept: dict[tuple[str, str], tuple[int, Warned]], said: Warned) -> None:
+    """Count what is said again but for its numbers."""
+    key = (said.place, _VARYING.sub("#", said.text))
+    count, first = kept.get(key, (0, said))
+    if count or len(kept) < KEPT:
+        kept[key] = count + 1, first

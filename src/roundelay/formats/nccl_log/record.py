@@ -31,23 +31,29 @@ class Edge:
 
 
 class Warned(NamedTuple):
-    """A warning: where in NCCL's source, and how often the same was said."""
+    """A warning, or an information of its weight: where in NCCL's source, and what is said."""
 
     place: str
     text: str
     host: str
     line: Line
+    warns: bool = True
 
 
 @dataclass(frozen=True)
 class Last:
-    """The last call that a thread has told of: its number, function, elements and communicator."""
+    """The last call that a thread has told of: its number, function, elements and communicator.
+
+    Attributes:
+        ranks: of the communicator; 0 where it is not told.
+    """
 
     count: int
     function: str
     elements: int
     comm: str
     line: Line
+    ranks: int = 0
 
 
 @dataclass
@@ -157,6 +163,7 @@ class NcclLog:
         chosen: what was chosen, by the text that says so; see `choices`.
         measured: bare rows of nccl-tests behind NCCL's lines: microseconds and GB/s of size.
         warned: warnings that differ, the first thousand, with how often.
+        noted: information that weighs as much as a warning, likewise.
         environment: variables that were set, with their values.
         interfaces: lines that name network interfaces or the network that is used.
         health: of multi-node NVLink.
@@ -174,6 +181,7 @@ class NcclLog:
     chosen: dict[bytes, list[Any]] = field(default_factory=dict)
     measured: list[tuple[float, float, Line]] = field(default_factory=list)
     warned: dict[tuple[str, str], tuple[int, Warned]] = field(default_factory=dict)
+    noted: dict[tuple[str, str], tuple[int, Warned]] = field(default_factory=dict)
     environment: dict[str, tuple[str, Line]] = field(default_factory=dict)
     interfaces: dict[str, Line] = field(default_factory=dict)
     health: list[Health] = field(default_factory=list)

@@ -12,11 +12,12 @@ from io import BytesIO
 from ..nccl_log import lines_of
 from ..note import Note
 from .as_json import read_nccl_tests_json
-from .failures import NoTable, no_table
+from .failures import NoTable, no_table, troubled
 from .inference import bus_factor
 from .lines import lines
 from .measured import Device, Measured, Row, Table, Timing
 from .reader import Reader
+from .rows import sent_only, tells
 
 __all__ = [
     "Device",
@@ -30,6 +31,8 @@ __all__ = [
     "read_nccl_tests",
     "read_nccl_tests_json",
     "read_nccl_tests_lines",
+    "sent_only",
+    "tells",
 ]
 
 
@@ -54,6 +57,11 @@ def read_nccl_tests_lines(raws: Callable[[], Iterable[bytes]]) -> Measured:
     """
     reader = Reader()
     reader.read(lines(raws()))
-    if not reader.tables:
+    listed = tuple(reader.devices.values())
+    telling = len(listed) == 1 or reader.averages
+    if not (reader.tables or reader.apart) and (not telling or troubled(lines(raws(), every=True))):
         raise no_table(lines(raws(), every=True))
-    return Measured(tuple(reader.tables), tuple(reader.versions), tuple(reader.notes))
+    return Measured(
+        tuple(reader.tables), tuple(reader.versions), tuple(reader.notes), tuple(reader.apart),
+        () if reader.tables else listed, tuple(reader.averages),
+    )  # fmt: skip

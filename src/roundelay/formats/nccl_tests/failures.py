@@ -45,18 +45,23 @@ class NoTable(RoundelayError):
         self.line = line
 
 
+def troubled(lines: Iterable[Line]) -> bool:
+    """Whether a line speaks of a failure."""
+    return any(_TROUBLE.search(line.text) for line in lines)
+
+
 def no_table(lines: Iterable[Line]) -> NoTable:
     """The error that says what was found in place of a table."""
     expected = (
         "expected the table that nccl-tests prints, whose columns are size, time, algbw, busbw"
     )
     first: Line | None = None
-    troubled: Line | None = None
+    bad: Line | None = None
     causes: dict[str, Line] = {}
     for line in lines:
         first = first or line
         if _TROUBLE.search(line.text):
-            troubled = troubled or line
+            bad = bad or line
         small = line.text.lower()
         for part, _ in _CAUSES:
             if part in small:
@@ -66,8 +71,8 @@ def no_table(lines: Iterable[Line]) -> NoTable:
     for part, meaning in _CAUSES:
         if part in causes:
             return _told(causes[part], expected, f"Likely cause: {meaning}")
-    if troubled:
-        return _told(troubled, expected, "Mend that and run the test again")
+    if bad:
+        return _told(bad, expected, "Mend that and run the test again")
     return _told(first, expected, "Paste the whole output, from its first line to its last")
 
 

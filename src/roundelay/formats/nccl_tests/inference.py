@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
 from .measured import Row, Timing
-from .rows import ITEM_BYTES
+from .rows import pieces_of, sent_only
 
 PROGRAMS: Final = MappingProxyType(
     {
@@ -33,6 +33,13 @@ PROGRAMS: Final = MappingProxyType(
 )
 """Our names, by the programs of nccl-tests without their `_perf`."""
 _PROGRAM: Final = re.compile(rf"\b({'|'.join(PROGRAMS)})_perf\b")
+
+_HINT: Final = re.compile(
+    rf"^\W*(?:nccl\W+)?({'|'.join(name.replace('_', '_?') for name in PROGRAMS)})\b"
+    r"[^\d\n]{0,40}$",
+    re.I,
+)
+"""A line of words that begins with a collective, as people put above a table."""
 
 MOST_RANKS: Final = 2**20
 _HALF_DIGIT: Final = 0.0051
@@ -83,6 +90,13 @@ def program(text: str) -> str | None:
     return PROGRAMS[found[1]] if found else None
 
 
+def hinted(text: str) -> str | None:
+    """The collective that people's words above a table name."""
+    found = _HINT.match(text)
+    plain = found[1].lower().replace("_", "") if found else ""
+    return next((PROGRAMS[name] for name in PROGRAMS if name.replace("_", "") == plain), None)
+
+
 class Span(NamedTuple):
     """The factors that all rows allow, each rate being printed with two decimals."""
 
@@ -124,17 +138,22 @@ class Guess(NamedTuple):
     ranks_from: Literal["text", "count", "factor"] | None
 
 
-def infer(rows: Sequence[Row], stated: str | None, ranks: int | None) -> Guess:
+def infer(
+    rows: Sequence[Row], stated: str | None, ranks: int | None, hint: str | None = None
+) -> Guess:
     """The collectives and the number of ranks that agree with the rows.
 
     Args:
         rows: of a table.
         stated: the collective, if the text names it.
         ranks: how many, if the text says.
+        hint: the collective that people's words above the table name, which the figures may yet
+            contradict.
     """
     pieces = _pieces(rows)
     span = Span.of(rows)
-    fitting = [name for name in _KINDS if _fits(name, rows, pieces, span, ranks)]
+    fitting = [name for name in _KINDS if _fits(name, rows, pieces, span, ranks, name == hint)]
+    fitting.sort(key=lambda name: name != hint)
     names = [stated] if stated else fitting
     if ranks is not None:
         return Guess(tuple(names), ranks, "text")
@@ -151,21 +170,22 @@ def _pieces(rows: Sequence[Row]) -> int | None:
     """How many times the printed count makes up the size, in every row of more than some bytes."""
     found = set()
     for row in rows:
-        item = ITEM_BYTES.get(row.dtype or "")
-        if item and row.count and row.size >= 1 << 16:
-            found.add(row.size / (row.count * item))
+        pieces = pieces_of(row)
+        if pieces and row.size >= 1 << 16:
+            found.add(pieces)
     return round(found.pop()) if len(found) == 1 and min(found) >= 1 else None
 
 
 def _fits(
-    name: str, rows: Sequence[Row], pieces: int | None, span: Span | None, ranks: int | None
-) -> bool:
+    name: str, rows: Sequence[Row], pieces: int | None, span: Span | None, ranks: int | None,
+    hinted: bool,
+) -> bool:  # fmt: skip
     kind, first = _KINDS[name], rows[0]
     if kind.sums is not None and first.redop is not None and kind.sums != (first.redop != "none"):
         return False
     if first.root is not None and kind.rooted != (first.root >= 0):
         return False
-    if kind.checked != _checked_in_place(rows, kind.checked):
+    if not hinted and kind.checked != _checked_in_place(rows, kind.checked):
         return False
     if pieces is not None and kind.factor != 1 and pieces != 1:
         return False
@@ -173,6 +193,8 @@ def _fits(
         return True
     if kind.factor == 1 and pieces is not None:
         ranks = ranks or pieces
+        if pieces > 1 and all(sent_only(row) for row in rows):
+            return span.low <= 1 <= span.high
     if ranks is not None:
         return span.low - 1e-9 <= float(bus_factor(name, ranks)) <= span.high + 1e-9
     if kind.factor == 0:

@@ -19,12 +19,14 @@ _QUOTE: Final = re.compile(r"^[>\s]+")
 
 _LOGGED: Final = re.compile(rb"\S+:\d+:\d+ (?:\[-?\d+\] )?NCCL (?:INFO|WARN|TRACE|ABORT)\b")
 _TELLS: Final = re.compile(
-    rb"#|_perf\b|bw|\((?:us|ms|s)\)|version|\b(?:%b)\b|"
+    rb"#|_perf\b|bw|\((?:us|ms|s)\)|version|\b(?:%b)\b|\bRank\b|bandwidth|Out of bounds|"
+    rb"^\W*(?:nccl\W*)?(?:all_?(?:reduce|gather|toall)|reduce|broadcast|gather|scatter|sendrecv)|"
     rb"^(?:\W|\d|_|std(?:out|err)|[eE](?=[-+]\d)|(?:nan|inf|n/?a|[KMGT]i?B?|B)\b)*+$"
     % b"|".join(name.encode() for name in ITEM_BYTES),
     re.I,
 )
-"""What a line has that a table may need: a comment, names of columns, a type, or figures alone."""
+"""What a line has that a table may need: a comment, names of columns, a type, a collective at its
+beginning, or figures alone."""
 
 
 class Line(NamedTuple):

@@ -92,6 +92,7 @@ class Table:
         devices: the ranks' cards, where the text lists them.
         rows: in the order of the text; at least one.
         average: the average bus bandwidth that the text states, in GB/s.
+        failed: values out of bounds that the text states as a failure.
     """
 
     line: int
@@ -103,6 +104,7 @@ class Table:
     devices: tuple[Device, ...]
     rows: tuple[Row, ...]
     average: float | None
+    failed: int = 0
 
     @property
     def nodes(self) -> int | None:
@@ -115,11 +117,18 @@ class Measured:
     """All that a text holds.
 
     Attributes:
-        tables: at least one.
+        tables: those with rows; none where the rest tells something by itself.
         versions: of the libraries, as printed, such as "NCCL 2.26.2+cuda12.8".
         notes: what was odd.
+        apart: cards listed for a rank that another host's card was listed for already: several
+            jobs ran side by side.
+        listed: the ranks' cards, of a text without rows.
+        averages: lines and GB/s of averages that belong to no row.
     """
 
     tables: tuple[Table, ...]
     versions: tuple[str, ...]
     notes: tuple[Note, ...]
+    apart: tuple[Device, ...] = ()
+    listed: tuple[Device, ...] = ()
+    averages: tuple[tuple[int, float], ...] = ()

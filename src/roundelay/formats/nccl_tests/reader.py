@@ -8,11 +8,10 @@ from typing import Final
 
 from ...i18n import Message, message
 from ..note import Note
-from .inference import infer, program
+from .inference import hinted, infer, program
 from .lines import Line
 from .measured import Device, Row, Table
 from .rows import (
-    ROUNDING,
     TIME_UNITS,
     Columns,
     Draft,
@@ -22,6 +21,7 @@ from .rows import (
     is_figures,
     row,
     shape_of,
+    tells,
     unit_of,
     wanted,
 )
@@ -31,8 +31,11 @@ _DEVICE: Final = re.compile(
     r"\s+\[(\S+)\]\s*(.*)"
 )
 _AVERAGE: Final = re.compile(r"\bAvg bus bandwidth\s*:\s*(\d{1,300}(?:\.\d*)?|\.\d+)(?![\d.])")
+_FAILED: Final = re.compile(r"\bOut of bounds values\s*:\s*(\d{1,15})\s+FAILED")
 _BENCH: Final = re.compile(r"#\s*(\w+), n = (\d+)\s*$")
 """The title of `roundelay bench`, which may also be put before a table by hand."""
+_SAYS: Final = re.compile(rf"{_DEVICE.pattern}|{_AVERAGE.pattern}|{_FAILED.pattern}")
+"""What some print without a # before it."""
 _LIBRARY: Final = re.compile(r"\b([NR]CCL|nccl-tests) version:? *(\d\S*)")
 _NAMES: Final = re.compile(r"\b(?:size|bytes)\b.*\btime\b.*\bbusbw\b", re.I)
 _NO_HEADER: Final = Columns(0, False, "", (False, True))
@@ -46,15 +49,23 @@ class Reader:
         tables: those that are complete.
         versions: of libraries.
         notes: what was odd.
+        devices: the ranks' cards, as last listed.
+        apart, averages: see `Measured`.
     """
 
     def __init__(self) -> None:
         self.tables: list[Table] = []
+        self.apart: list[Device] = []
+        self.averages: list[tuple[int, float]] = []
+        self.devices: dict[int, Device] = {}
         self.versions: dict[str, None] = {}
         self.notes: list[Note] = []
         self._columns = _NO_HEADER
         self._drafts: list[Draft] = []
-        self._devices: dict[int, Device] = {}
+        self._before: dict[int, Device] = {}
+        self._used = False
+        self._failed = 0
+        self._hint: str | None = None
         self._collective: str | None = None
         self._ranks: int | None = None
         self._forms: tuple[bool, ...] = ()
@@ -71,8 +82,8 @@ class Reader:
         if _NAMES.search(text):
             self._head(line)
             return
-        if "#" in text:
-            self._comment(text[text.index("#") :])
+        if "#" in text or _SAYS.search(text):
+            self._comment(text[max(text.find("#"), 0) :], line.number)
             return
         words = text.split()
         draft = self._drafts[-1] if self._drafts else None
@@ -99,6 +110,7 @@ class Reader:
             if self._drafts and "concluded" not in text:
                 self._close(None)
             self._collective = named
+        self._hint = hinted(text) or self._hint
         for name, version in _LIBRARY.findall(text):
             self.versions[f"{name} {version}"] = None
 
@@ -108,20 +120,26 @@ class Reader:
         self._close(None)
         self._columns, self._collective, self._ranks = columns, collective, ranks
 
-    def _comment(self, text: str) -> None:
+    def _comment(self, text: str, number: int) -> None:
         device = _DEVICE.search(text)
         average = _AVERAGE.search(text)
         title = _BENCH.match(text)
+        failed = _FAILED.search(text)
         if any(begins in text for begins in _BEGINS):
             self._close(None)
         elif "Using devices" in text:
             self._close(None)
-            self._devices = {}
+            if not self._used:
+                self._before |= self.devices
+            self.devices, self._used = {}, False
         elif device:
-            rank = int(device[1])
-            self._devices[rank] = Device(rank, device[2], int(device[3]), device[4],
-                                         device[5].strip())  # fmt: skip
+            self._device(Device(int(device[1]), device[2], int(device[3]), device[4],
+                                device[5].strip()))  # fmt: skip
+        elif failed:
+            self._failed = int(failed[1])
         elif average:
+            if not self._drafts:
+                self.averages.append((number, float(average[1])))
             self._close(float(average[1]))
         elif title:
             self._close(None)
@@ -130,6 +148,15 @@ class Reader:
             self._forms = tuple("in" in m for m in re.findall(r"(out-of|in)-place", text))
         else:
             self._units(text)
+
+    def _device(self, device: Device) -> None:
+        """A rank's card; one of another host for the same rank is of a job of its own."""
+        if self._used:
+            self.devices, self._used = {}, False
+        known = self.devices.get(device.rank) or self._before.get(device.rank)
+        if known is not None and known.host != device.host:
+            self.apart += [known, device]
+        self.devices[device.rank] = device
 
     def _head(self, line: Line) -> None:
         self._close(None)
@@ -157,14 +184,16 @@ class Reader:
                 self._columns = columns  # a header, and then its units
             return
         stated, self._collective = self._collective, None
-        ranks = len(self._devices) or self._ranks
-        guess = infer(rows, stated, ranks)
+        ranks = len(self.devices) or self._ranks
+        guess = infer(rows, stated, ranks, self._hint)
+        names = guess.collectives
         self.tables.append(
-            Table(columns.line or rows[0].line, guess.collectives[0] if guess.collectives else None,
-                  guess.collectives, stated is not None, guess.ranks, guess.ranks_from,
-                  tuple(self._devices.values()), tuple(rows), average)
+            Table(columns.line or rows[0].line, names[0] if names else None, names,
+                  stated is not None, guess.ranks, guess.ranks_from,
+                  tuple(self.devices.values()), tuple(rows), average, self._failed)
         )  # fmt: skip
-        self._ranks = None
+        self._ranks, self._before, self._failed, self._hint = None, {}, 0, None
+        self._used = True
         self._remark(self.tables[-1])
 
     def _rows(self, drafts: list[Draft], columns: Columns) -> list[Row]:
@@ -201,8 +230,8 @@ class Reader:
             self._note(table.line, message(text, n=table.ranks))
         for r in table.rows:
             for _, timing in r.timings():
-                rate = r.size / timing.time_us / 1e3 if timing.time_us else 0.0
-                if abs(rate - timing.algbw) > ROUNDING[0] + ROUNDING[1] * rate:
+                if not tells(r, timing):
+                    rate = r.size / timing.time_us / 1e3 if timing.time_us else 0.0
                     text = "algbw is {said:.2f} GB/s, but size over time is {found:.2f} GB/s"
                     self._note(r.line, message(text, said=timing.algbw, found=rate))
 

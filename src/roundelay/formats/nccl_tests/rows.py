@@ -158,7 +158,7 @@ def _groups(draft: Draft, shape: Shape) -> list[list[str]]:
 def _agrees(draft: Draft, shape: Shape) -> bool:
     """Whether each rate may be size over time in some unit."""
     return all(
-        any(_near(draft.size, group, unit) for unit in TIME_UNITS.values())
+        any(_near(draft, group, unit) for unit in TIME_UNITS.values())
         for group in _groups(draft, shape)
     )
 
@@ -169,15 +169,50 @@ def _proves(draft: Draft, shape: Shape) -> bool:
     return _agrees(draft, shape) and any(rate is not None and rate >= 0.1 for rate in rates)
 
 
-def _near(size: int, group: Sequence[str], unit: float) -> bool:
+def pieces_of(row: Draft | Row) -> float | None:
+    """How many times the printed count makes up the size; None where that is not printed."""
+    item = ITEM_BYTES.get(row.dtype or "")
+    return row.size / (row.count * item) if item and row.count else None
+
+
+def _bytes(row: Draft | Row) -> tuple[float, ...]:
+    """Of which a rate may be told: of the size, and of what a rank sends.
+
+    Of n pieces a rank sends n - 1, and by that nccl-tests of before 2020 reckon algbw where a
+    collective has pieces (NVIDIA/nccl-tests issue 45).
+    """
+    pieces = pieces_of(row)
+    return (row.size, row.size * (1 - 1 / pieces)) if pieces and pieces >= 2 else (row.size,)
+
+
+def tells(row: Row, timing: Timing) -> bool:
+    """Whether the rate is what size and time make it."""
+    if not timing.time_us:
+        return False
+    return any(_close(b / timing.time_us / 1e3, timing.algbw) for b in _bytes(row))
+
+
+def sent_only(row: Row) -> bool:
+    """Whether algbw is reckoned of what a rank sends."""
+    return any(
+        not _close(row.size / timing.time_us / 1e3, timing.algbw) and tells(row, timing)
+        for _, timing in row.timings()
+        if timing.time_us
+    )
+
+
+def _close(found: float, said: float) -> bool:
+    absolute, relative = ROUNDING
+    return abs(found - said) <= absolute + relative * found
+
+
+def _near(draft: Draft, group: Sequence[str], unit: float) -> bool:
     time, rate = _figure(group[0]), _figure(group[1])
     if time is None or rate is None:
         return time is None and rate is None
     if time <= 0:
         return False
-    absolute, relative = ROUNDING
-    found = size / (time * unit * 1e3)
-    return abs(found - rate) <= absolute + relative * found
+    return any(_close(b / (time * unit * 1e3), rate) for b in _bytes(draft))
 
 
 def unit_of(drafts: Sequence[tuple[Draft, Shape]]) -> str | None:
@@ -187,7 +222,7 @@ def unit_of(drafts: Sequence[tuple[Draft, Shape]]) -> str | None:
         for group in _groups(draft, shape):
             if (_figure(group[1]) or 0.0) >= 0.1:
                 for name, unit in TIME_UNITS.items():
-                    votes[name] += _near(draft.size, group, unit)
+                    votes[name] += _near(draft, group, unit)
     best = max(votes, key=votes.__getitem__)
     return best if votes[best] else None
 
