@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import click
 
-from ..i18n import LANGUAGES, default_lang, translator
+from ..i18n import LANGUAGES, default_lang, message, translator
 
 COMMANDS: Final = (
     "demo",
@@ -59,8 +59,8 @@ _NOTED: Final = re.compile(r"(.*)  \[(.*)\]", re.S)
 
 
 def say(text: str, **values: Any) -> str:
-    """The text in the language asked for, with values put in."""
-    return translator(language())(text).format(**values)
+    """The text in the language asked for, with values put in; see `i18n.message`."""
+    return message(text, **values).tell(translator(language()))
 
 
 def language() -> str:

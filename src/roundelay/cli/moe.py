@@ -219,8 +219,9 @@ def _row(load: Load, f: Figure) -> dict[str, Any]:
 def _told(load: Load, found: dict[str, Any], where: Cluster | None) -> str:
     limit = say("all") if load.max_nodes is None else str(load.max_nodes)
     lines = [
-        say("{nodes} nodes of {cards} cards, {experts} experts, top {top_k}, nodes of a token: "
-            "{limit}; {tokens} tokens of {hidden} {dtype} a card", limit=limit,
+        say("{nodes:node|nodes} of {cards:card|cards}, {experts:expert|experts}, top {top_k}, "
+            "nodes of a token: {limit}; {tokens:token|tokens} of {hidden} {dtype} a card",
+            limit=limit,
             **{k: found[k] for k in ("nodes", "cards", "experts", "top_k", "tokens", "hidden",
                                      "dtype")}),
         "",
@@ -258,9 +259,12 @@ def _table(rows: list[dict[str, Any]], bounds: bool) -> str:
 def _notes(found: dict[str, Any], where: Cluster) -> list[str]:
     last = found["rows"][-1]
     bound, inside = (format_time(last[k] * 1e-6) for k in ("network_bound_us", "inside_bound_us"))
-    told = [say("{scheme}: {bound} is the bound of a network of {rate:.0f} GB/s a card, and "
-                "{inside} that of the links inside.", scheme=last["scheme"], bound=bound,
-                inside=inside, rate=where.network_rate / 1e9)]  # fmt: skip
+    told = [say("{scheme}: {inside} is the bound of the links inside.", scheme=last["scheme"],
+                inside=inside)]  # fmt: skip
+    if last["network_bound_us"]:
+        told = [say("{scheme}: {bound} is the bound of a network of {rate:.0f} GB/s a card, and "
+                    "{inside} that of the links inside.", scheme=last["scheme"], bound=bound,
+                    inside=inside, rate=where.network_rate / 1e9)]  # fmt: skip
     if found["sms"]:
         told.append(say("Sending with {sms} multiprocessors takes {share} from computing; they can "
                         "do it in {time}.", sms=found["sms"], share=f"{found['sms_share']:.1%}",
