@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from ..formats.flight import Dump
 from ..formats.kineto import Trace
 from .finding import Evidence, Figures, Finding, tell
-from .order import Circle, Link, Programs, Use, circle, unmade
+from .order import Circle, Group, Link, Programs, Use, circle, unmade
 from .seen import names
 from .times.breakdown import calls_ran
 
@@ -144,13 +144,14 @@ def dump_findings(dumps: Sequence[Dump]) -> list[Finding]:
     programs: dict[int, list[Use]] = {}
     open_: set[tuple[int, object]] = set()
     files: dict[int, str] = {}
+    numbered = _Numbered()
     for dump in dumps:
         if dump.rank is None or dump.rank in programs:
             continue
         files[dump.rank] = dump.file
+        group = numbered.of(dump.groups)
         calls = [
-            (Use((c.group, dump.groups.get(c.group, ())), c.sequence, what=c.operation,
-                 where=c.where), c.done)
+            (Use(group(c.group), c.sequence, what=c.operation, where=c.where), c.done)
             for c in dump.calls if not c.between and c.sequence
         ]  # fmt: skip
         programs[dump.rank] = _once(use for use, _ in calls)
@@ -161,6 +162,21 @@ def dump_findings(dumps: Sequence[Dump]) -> list[Finding]:
     hangs = all((x.rank, use[:2]) in open_ for x in ring.links for use in (x.before, x.after))
     more = ["None of these calls has ended, so this is the likeliest reason of the hang."]
     return [_may(ring, _of_files(ring, files), 0.9 if hangs else 0.6, *(more if hangs else []))]
+
+
+class _Numbered:
+    """Groups by name and a number for their ranks, which may be thousands to go by at each call."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, ...], int] = {}
+
+    def of(self, groups: Mapping[str, tuple[int, ...]]) -> Callable[[str], Group]:
+        """The group of a name, among those that one rank knows."""
+        known = {
+            name: (name, (self._numbers.setdefault(ranks, len(self._numbers)),))
+            for name, ranks in groups.items()
+        }
+        return lambda name: known.get(name, (name, ()))
 
 
 def _once(uses: Iterable[Use]) -> list[Use]:
