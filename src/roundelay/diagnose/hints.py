@@ -9,7 +9,7 @@ from ..formats.nccl_log import NcclLog
 from .finding import Figures, Finding, cited, tell
 
 HINTS: Final = re.compile(
-    r"NUMA auto balancing enabled|Missing \"?iommu=pt|(?:GPU|HSA)_\w+ .*recommended|"
+    r"NUMA auto balancing enabled|Missing \"?(?:amd_)?iommu=|(?:GPU|HSA)_\w+ .*recommended|"
     r"HSA_FORCE_FINE_GRAIN_PCIE", re.I,
 )  # fmt: skip
 
