@@ -26,7 +26,8 @@ WARNINGS = [
     ("init.cc:9", "invalid device count (0) requested", "bad_ranks", "rank"),
     ("misc/argcheck.cc:9", "Broadcast : sendbuff (nil) is not a valid pointer", "bad_buffer",
      "gives Broadcast .*sendbuff"),
-    ("misc/argcheck.cc:9", "AllReduce : sendbuff allocated on device 0 mismatchs with NCCL device 3",
+    ("misc/argcheck.cc:9", "AllReduce : sendbuff allocated on device 0 mismatchs with NCCL device "
+     "3",
      "other_card", "card 0, .* of card 3"),
     ("misc/argcheck.cc:9", "Reduce : invalid root 9 (root should be in the 0..8 range)",
      "bad_argument", "calls Reduce .*invalid root 9"),
@@ -40,10 +41,16 @@ WARNINGS = [
      "NCCL_ALGO was set to tree.", "no_algorithm", "no algorithm for AllGather"),
     ("transport/net_socket.cc:9", "NET/Socket : peer 10.0.0.9<1> message truncated :",
      "sizes_differ", "how many bytes"),
+    ("enqueue.cc:9", "Error : no algorithm/protocol available", "no_algorithm", "no algorithm"),
+    ("proxy.cc:9", "Proxy Call to rank 3 failed (Connect)", "proxy_failed", "rank 3 .*Connect"),
+    ("proxy.cc:9", "[Service thread] Accept failed Resource temporarily unavailable", "torn_down",
+     "ignored"),
     # Sockets.
     (SOCKET, "Net : Call to recv from 10.0.0.9<1> failed : Connection reset by peer", "peer_lost",
      "Connection reset"),
     (SOCKET, "Call to connect failed : Connection timed out", "refused", "Connection timed out"),
+    (SOCKET, "socketTryAccept: Accept failed: Bad file descriptor", "socket_closed",
+     "another thread"),
     (SOCKET, "Call to bind failed : Address already in use", "no_port", "Address already"),
     (SOCKET, "Net : error encountered when getting address info : Name or service not known",
      "no_name", "name of a host"),
@@ -72,11 +79,13 @@ WARNINGS = [
     # RDMA.
     (IB, "NET/IB: Got completion from peer 10.0.0.9<1> with status=IBV_WC_RETRY_EXC_ERR(12) "
      "opcode=IBV_WC_SEND(0) vendor_err=129", "network_error", "error 12"),
-    (IB, "NET/IB : Got completion from peer 10.0.0.9<1> with status=9 opcode=0 len=0 vendor err 138",
+    (IB, "NET/IB : Got completion from peer 10.0.0.9<1> with status=9 opcode=0 len=0 vendor err "
+     "138",
      "request_refused", "error 9"),
     (IB, "NET/IB : mlx5_2:1 Got non-fatal async event: port error(10)", "link_down", "port error"),
     (IB, "NET/IB : Got async event : local catastrophic error", "network_card_failed", "failed"),
-    (IB, "NET/IB : mlx5_2:1 async fatal event on QP (0x7f): local access violation work queue error",
+    (IB, "NET/IB : mlx5_2:1 async fatal event on QP (0x7f): local access violation work queue "
+     "error",
      "queue_failed", "local access violation"),
     (IB, "NET/IB : mlx5_2:1 GID table changed", "gid_changed", "address"),
     (IB, "NET/IB : Unable to open device mlx5_2", "no_device_access", "may not be opened"),
@@ -98,6 +107,7 @@ WARNINGS = [
      "one_way_link", "one end only"),
     ("graph/search.cc:9", "XML Import Channel : dev 4 not found.", "graph_file",
      "NCCL_GRAPH_FILE"),
+    ("graph/topo.h:9", "Could not find NET with id 0", "not_in_topology", r"device \(NET\)"),
     ("transport.cc:9", "No transport found for rank 0[1000] -> rank 1[2000]", "no_transport",
      "rank 0 to rank 1"),
     ("mnnvl.cc:9", "MNNVL (cliqueSize 8) is available but not working on this system.", "imex",
@@ -125,7 +135,7 @@ WARNINGS = [
     ("misc/cudawrap.cc:9", "Cuda failure 900 'operation not permitted when stream is capturing'",
      "captured", "CUDA graph"),
 ]  # fmt: skip
-HARMLESS = {"harmless"}
+HARMLESS = {"harmless", "torn_down"}
 
 
 def findings(text):
@@ -185,9 +195,30 @@ def test_a_bare_result_asks_for_the_log(text, name):
     assert "NCCL_DEBUG=INFO" in str(found.advice)
 
 
-def test_a_failure_of_hip_without_a_head_is_read():
-    found = findings("[FATAL ERROR]: HIP failure: 'invalid device pointer'\n")
-    assert found[0].kind == "no_peer_access"
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("[FATAL ERROR]: HIP failure: 'invalid device pointer'", "no_peer_access"),
+        ("libibverbs: Warning: no userspace device-specific driver found for /sys/u0",
+         "no_provider"),
+        ("NCCL operation ncclCommInitRank(&comm) failed: unhandled cuda error. Last NCCL "
+         "warning(error) log entry (may be unrelated) 'Cuda failure 2 'out of memory''.; scope",
+         "out_of_memory"),
+    ],
+)  # fmt: skip
+def test_what_others_say_of_nccl_is_read(text, kind):
+    found = findings(f"one\n{text}\n")
+    assert found[0].kind == kind
+    assert found[0].evidence[0].line == 2
+
+
+def test_a_way_back_beside_followers_only_is_told():
+    found = findings(
+        f"{HEAD}NCCL INFO misc/socket.cc:567 -> 2\n"
+        f"{HEAD}proxy.cc:9 NCCL WARN [Proxy Service 3] Failed to execute operation Connect from "
+        "rank 3, retcode 2\n"
+    )
+    assert "gave_up" in {f.kind for f in found}
 
 
 RETRY = f"{HEAD}NCCL INFO Call to connect returned Connection refused, retrying\n"
@@ -218,6 +249,8 @@ def test_a_tunnel_or_loopback_is_no_way_between_hosts():
     assert "ip6tnl0 (fe80::1%ip6tnl0)" in str(found[0].reason)
     one = TUNNEL + f"{HEAD}NCCL INFO comm 0x1 rank 0 nRanks 2 nNodes 1 localRanks 2 localRank 0\n"
     assert not any(f.kind == "odd_interface" for f in findings(one))
+    second = TUNNEL.replace("[0]ip6tnl0", "[0]eth1:10.0.0.2<0> [1]ip6tnl0")
+    assert not any(f.kind == "odd_interface" for f in findings(second))
     loop = f"{HEAD}NCCL INFO Bootstrap : Using lo:127.0.0.1<0>\n"
     assert not any(f.kind == "odd_interface" for f in findings(loop))
     assert findings(loop + loop.replace("a1:", "a2:"))[0].kind == "odd_interface"

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ..formats.nccl_log import NcclLog
+from .causes import FOLLOWS
 from .causes.places import place_of
 from .finding import Figures, Finding, cited, tell
 from .seen import names
@@ -17,6 +18,8 @@ RESULTS: Final = MappingProxyType(
     }
 )  # fmt: skip
 """Values of `ncclResult_t` that are errors (nccl.h)."""
+GONE: Final = 6
+"""The result of a rank whose peer is gone: the failure is the peer's."""
 NUMBERS: Final = MappingProxyType(
     {
         "UnhandledCuda": 1, "System": 2, "Internal": 3, "InvalidArgument": 4, "InvalidUsage": 5,
@@ -28,10 +31,11 @@ NUMBERS: Final = MappingProxyType(
 
 
 def gave_up(file: str, log: NcclLog) -> Finding | None:
-    """A thread's way back from a failure, in a log without a warning."""
-    thread = next((t for t in log.threads.values() if t.failed), None)
+    """A thread's way back from a failure, in a log whose warnings only follow from it."""
+    thread = next((t for t in log.threads.values() if t.failed and t.failed.result != GONE), None)
+    told = any(not FOLLOWS.search(said.text) for _, said in log.warned.values())
     closed = any("Connection closed" in said.text for _, said in log.noted.values())
-    if log.warned or closed or thread is None or thread.failed is None:
+    if told or closed or thread is None or thread.failed is None:
         return None  # a rank that was told to stop comes back by the same way
     failed = thread.failed
     place = place_of(failed.place)

@@ -16,6 +16,11 @@ _ODD: Final = re.compile(
 """Tunnels, bridges, and ends of containers' networks without an address of their own."""
 
 
+def _chosen(said: str, odd: re.Match[str]) -> bool:
+    """Whether it is the first that is used, and no loopback."""
+    return odd[1] != "lo" and said[: odd.start()].endswith(("Using ", "[0]"))
+
+
 def odd_interface(file: str, log: NcclLog) -> Finding | None:
     """An interface of which other hosts know nothing is used between hosts."""
     if any(t.nodes == 1 for t in log.threads.values()):
@@ -24,7 +29,7 @@ def odd_interface(file: str, log: NcclLog) -> Finding | None:
         return None
     several = bool(log.transports) or len({t.host for t in log.threads.values() if t.host}) > 1
     found = {f"{odd[1]} ({odd[2]})": line for said, line in log.interfaces.items()
-             for odd in _ODD.finditer(said) if several or odd[1] != "lo"}  # fmt: skip
+             for odd in _ODD.finditer(said) if several or _chosen(said, odd)}  # fmt: skip
     if not found:
         return None
     figures: Figures = {"interfaces": names(list(found), 4)}

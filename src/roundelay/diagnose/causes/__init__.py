@@ -21,9 +21,10 @@ CAUSES: Final = (*PROGRAM, *MEMORY, *SOCKETS, *PLUGINS, *RDMA, *LAYOUT, *CARDS)
 FOLLOWS: Final = re.compile(
     r"Call to open failed|Socket recv failed|retcode \d|Failed to execute operation|recv failed|"
     r"Connection closed by|Error encountered progressing|Proxy Call to rank|Proxy thread error|"
-    r"encountered a fatal error|ibv_get_async_event failed|Got CQE with error|Accept failed",
+    r"encountered a fatal error|ibv_get_async_event failed|Got CQE with error|thread\] Accept failed",
     re.I,
 )
 """Of lines that come after another error."""
-LATER: Final = ("flushed", "peer_lost", "shutting_down", "communicator_unusable")
+LATER: Final = ("flushed", "peer_lost", "shutting_down", "communicator_unusable", "torn_down",
+                "proxy_failed")  # fmt: skip
 """Kinds that say nothing beside another fault."""

@@ -26,9 +26,9 @@ CARDS: Final = (
           "had, and the fabric manager or the driver refuses the memory for them. The fabric "
           "manager was restarted or is of another version, the container or virtual machine has no "
           "right to it, or other jobs hold all groups.",
-          "NCCL_NVLS_ENABLE=0 does without (all_reduce inside a node loses a quarter of its busbw); "
-          "to mend it see that nvidia-fabricmanager runs and is of the driver's version, restart "
-          "it and reset the cards, and end jobs that still hold cards.", confidence=0.85),
+          "NCCL_NVLS_ENABLE=0 does without (all_reduce inside a node loses a quarter of its "
+          "busbw); to mend it see that nvidia-fabricmanager runs and is of the driver's version, "
+          "restart it and reset the cards, and end jobs that still hold cards.", confidence=0.85),
     cause("out_of_memory", r"out of memory|Failed to CUDA (?:calloc|malloc|host alloc) "
           r"(?P<size>\d+)", "hang",
           "The card's memory is full: NCCL could not take what it needs for its buffers. What the "
@@ -56,13 +56,13 @@ CARDS: Final = (
           "The driver does not fit the library ({what}): it is older than the CUDA that NCCL or "
           "the program was built with, was updated without a restart, or a container brings a "
           "libcuda of its own.",
-          "nvidia-smi shows the newest CUDA that the driver takes: update the driver (and restart), "
-          "or take NCCL and torch of an older CUDA; take cuda-compat out of the image's "
+          "nvidia-smi shows the newest CUDA that the driver takes: update the driver (and "
+          "restart), or take NCCL and torch of an older CUDA; take cuda-compat out of the image's "
           "LD_LIBRARY_PATH."),
     cause("nvml_fails", r"nvml\w*(?:\(\))? (?:failed|returned) ?:? ?(?P<what>.*)", "machine",
           "NVML, the driver's library for its state, refuses a question of NCCL's: {what}. The "
-          "driver was updated under way, a card has fallen off the bus, or the container sees other "
-          "cards than CUDA does.",
+          "driver was updated under way, a card has fallen off the bus, or the container sees "
+          "other cards than CUDA does.",
           "Run nvidia-smi in the same place; restart the host or container after an update; look "
           "for Xid 79 in dmesg; start the container anew with --gpus all.", confidence=0.8),
     cause("no_kernel", r"(?P<what>named symbol not found|no kernel image is available|"
@@ -78,8 +78,8 @@ CARDS: Final = (
           "The process asks for a card that it does not see ({what}): there are more ranks than "
           "cards, the number of the card is counted over all hosts, or CUDA_VISIBLE_DEVICES hides "
           "the card from this process and not from its neighbour.",
-          "torch.cuda.set_device(int(os.environ['LOCAL_RANK'])); torch.cuda.device_count() in every "
-          "process; let all processes of a host see all its cards."),
+          "torch.cuda.set_device(int(os.environ['LOCAL_RANK'])); torch.cuda.device_count() in "
+          "every process; let all processes of a host see all its cards."),
     cause("card_busy", r"(?P<what>busy or unavailable|devices are busy|exclusive|"
           r"MPS (?:client|server))", "machine",
           "A card may not be used by this process ({what}): another process has it and it is in "
@@ -95,8 +95,8 @@ CARDS: Final = (
           r"(?P<said>uncorrectable ECC|fallen off the bus)", "machine",
           "A card or its link has failed: the driver reports a fault of the hardware or is no "
           "longer in order. All other ranks wait for this one.",
-          "dmesg | grep -i xid on that host (48, 63, 64, 94, 95 memory; 74 NVLink; 79 off the bus); "
-          "reset the card or restart the host, and take it out if it comes again."),
+          "dmesg | grep -i xid on that host (48, 63, 64, 94, 95 memory; 74 NVLink; 79 off the "
+          "bus); reset the card or restart the host, and take it out if it comes again."),
     cause("program_failed", _FAILED + r"(?P<what>illegal memory access|unspecified launch failure|"
           r"misaligned address|illegal instruction|device-side assert|invalid program counter|"
           r"launch out of resources|memory access fault)", "machine",
@@ -113,8 +113,9 @@ CARDS: Final = (
           "Try NCCL_P2P_DISABLE=1: if that works, P2P is at fault. See nvidia-smi topo -p2p r, "
           "that CUDA_VISIBLE_DEVICES lets every process see all cards of the job, and that "
           "containers share the IPC namespace."),
-    cause("no_peer_access", r"(?P<what>(?:hip|cuda)Ipc\w+.*|(?:p2p|transport)\.cc\S* .*(?:Cuda|HIP) "
-          r"failure.*|(?:Cuda|HIP) failure.*(?:invalid device pointer|mapping of buffer object).*)",
+    cause("no_peer_access", r"(?P<what>(?:hip|cuda)Ipc\w+.*|(?:p2p|transport)\.cc\S* .*(?:Cuda|"
+          r"HIP) failure.*|(?:Cuda|HIP) failure.*(?:invalid device pointer|mapping of buffer "
+          r"object).*)",
           "machine",
           "Passing a card's memory from one process to another failed ({what}), though NCCL had "
           "chosen that way (P2P by IPC): each process sees only its own card or containers do not "

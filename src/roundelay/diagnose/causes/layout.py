@@ -33,8 +33,16 @@ LAYOUT: Final = (
           r"found|\bdev (?P<device>\d+) not found", "machine",
           "A file of rings and trees (NCCL_GRAPH_FILE) names cards that this job does not have: it "
           "was made for another machine or number of cards.",
-          "Unset NCCL_GRAPH_FILE, also in /etc/nccl.conf, ~/.nccl.conf and the image: NCCL searches "
-          "for itself."),
+          "Unset NCCL_GRAPH_FILE, also in /etc/nccl.conf, ~/.nccl.conf and the image: NCCL "
+          "searches for itself."),
+    cause("not_in_topology", r"Could not find (?P<what>GPU|NET|NIC|CPU|NVS|NVSwitch|PCI)\w* "
+          r"(?:with|in)", "machine",
+          "NCCL looks for a device ({what}) that its picture of the machine does not have: the "
+          "processes see different cards or network cards, hosts are not alike, or a topology or "
+          "graph file is of another machine.",
+          "Show all processes of a host the same devices (CUDA_VISIBLE_DEVICES, NCCL_IB_HCA), use "
+          "the same network on all hosts, and unset NCCL_TOPO_FILE and NCCL_GRAPH_FILE.",
+          confidence=0.75),
     cause("topology_file", r"Attribute (?P<attribute>\w+) of node (?P<node>\w+) not found|"
           r"XML (?:Parse|file) ?(?:error|.*?unable to)", "machine",
           "A topology file cannot be used: a mandatory attribute is missing or its XML is broken.",
@@ -60,8 +68,8 @@ LAYOUT: Final = (
           "There is no way from rank {one} to rank {other}: P2P, shared memory and the network "
           "between them are all turned off or not possible (ranks that NCCL holds to be on one "
           "host and that share nothing, as containers with the same host name).",
-          "Unset NCCL_P2P_DISABLE, NCCL_SHM_DISABLE and NCCL_NET_DISABLE_INTRA; give each container "
-          "a host name of its own (or NCCL_HOSTID)."),
+          "Unset NCCL_P2P_DISABLE, NCCL_SHM_DISABLE and NCCL_NET_DISABLE_INTRA; give each "
+          "container a host name of its own (or NCCL_HOSTID)."),
     cause("p2p_disabled", r"P2P is disabled between .*?connected GPUs (?P<one>\d+) and "
           r"(?P<other>\d+)", "machine",
           "P2P is off between cards though they are connected, such as {one} and {other}: what "

@@ -61,8 +61,8 @@ MEMORY: Final = (
     cause("no_files_left", r"Too many open files", "machine",
           "The process has no file descriptor left: each connection takes some.",
           "ulimit -n 1048576 for the job (limits.conf, the container, Slurm's prolog)."),
-    cause("no_threads_left", r"(?:pthread_create|create thread|Resource temporarily unavailable)",
-          "machine",
+    cause("no_threads_left", r"(?:pthread_create|create thread|(?<!Accept failed )Resource "
+          r"temporarily unavailable)", "machine",
           "The host or container allows no further threads or processes.",
           "Raise ulimit -u and the pids limit of the container (--pids-limit=-1)."),
 )  # fmt: skip

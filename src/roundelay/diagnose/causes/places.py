@@ -1,4 +1,4 @@
-"""Where in NCCL's source a line comes from, where its text is not known: the part, and how to go on."""
+"""The part of NCCL that a line comes from, where its text is not known, and how to go on."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ PLACES: Final = (
            "It comes from the search for rings and trees in the machine as NCCL sees it.",
            "NCCL_TOPO_DUMP_FILE=topology.xml, then `roundelay topology topology.xml`; unset "
            "NCCL_TOPO_FILE and NCCL_GRAPH_FILE."),
-    _place(r"cudawrap|nvmlwrap|alloc\.h|rocm|gdrwrap|strongstream|enqueue",
+    _place(r"cudawrap|nvmlwrap|alloc\.h|rocm|gdrwrap|strongstream",
            "It comes from calls of CUDA (or HIP) and the driver.",
            "Run a small program of CUDA on that card in the same container; see dmesg (Xid), and "
            "that driver and CUDA fit one another."),
-    _place(r"argcheck|collectives|group|dev_runtime|init\.cc",
+    _place(r"argcheck|collectives|enqueue|group|dev_runtime|init\.cc",
            "It comes from what the program asks of NCCL, or from the start of a communicator.",
            "Compare the ranks' calls and settings (NCCL_DEBUG_SUBSYS=INIT,COLL,ENV); take one "
            "version of NCCL everywhere."),

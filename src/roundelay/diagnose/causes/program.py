@@ -14,6 +14,10 @@ _SIZES: Final = (
     "Compare on all hosts the version of NCCL and the environment (env | grep NCCL: NCCL_ALGO, "
     "NCCL_PROTO, NCCL_BUFFSIZE, a tuner's file), then the ranks' calls (NCCL_DEBUG_SUBSYS=COLL)."
 )
+_UNSET: Final = (
+    "Unset NCCL_ALGO and NCCL_PROTO, also in /etc/nccl.conf, or name per call: "
+    "NCCL_ALGO=allreduce:tree,ring;ring (2.24 and later)."
+)
 
 PROGRAM: Final = (
     cause("rank_twice", r"rank (?P<rank>\d+) of (?P<ranks>\d+) ranks has already checked in",
@@ -39,7 +43,8 @@ PROGRAM: Final = (
           "The two ends of a connection do not agree: one has {sent:byte|bytes} for what is "
           "{wanted:byte|bytes} to the other. Ranks call with different sizes or in another order, "
           "or hosts run NCCL with different settings or versions.", _SIZES),
-    cause("sizes_differ", r"message truncated(?! ?: received)|collective mismatch|posted incorrect receive info",
+    cause("sizes_differ", r"message truncated(?! ?: received)|collective mismatch|posted incorrect "
+          r"receive info",
           "hang",
           "The two ends of a connection do not agree on how many bytes are sent. Ranks call with "
           "different sizes or in another order, or hosts run NCCL with different settings or "
@@ -84,6 +89,21 @@ PROGRAM: Final = (
           "through.",
           "Ask ncclCommGetAsyncError until it is ncclSuccess; in torch use a newer version, or "
           "unset TORCH_NCCL_USE_COMM_NONBLOCKING."),
+    cause("torn_down", r"Service thread\] (?:Accept failed|Could not receive type)|operation Close "
+          r"from rank", "hang",
+          "A helper thread of NCCL met connections that were closed already: the process ends, or "
+          "its communicators are torn down. It comes after whatever ended them, and after a sound "
+          "run it may be ignored.",
+          "If results are missing look for the first error before; else destroy the process group "
+          "(torch.distributed.destroy_process_group()) before the program ends.", fault=False,
+          confidence=0.7),
+    cause("proxy_failed", r"Proxy Call to rank (?P<rank>\d+) failed \((?P<what>\w+)\)", "hang",
+          "What NCCL's helper thread of rank {rank} was asked for has failed ({what}: Connect is "
+          "the network between hosts, Init and Setup are memory of cards and of the host). The "
+          "cause is in that rank's log.",
+          "Run again with NCCL_DEBUG=INFO on all ranks and read the first warning of that one; for "
+          "Connect name the interface that all hosts share (NCCL_SOCKET_IFNAME=eth0) and open the "
+          "ports between them; for Setup see /dev/shm and the cards' memory.", confidence=0.6),
     cause("self_send", r"(?:send|recv|receive) (?:to|from) self.*without|Peer .*? invalid", "hang",
           "A rank sends to itself and does not receive it in the same group of calls, or names a "
           "rank that is not in the group.",
@@ -92,10 +112,12 @@ PROGRAM: Final = (
     cause("no_algorithm", r"No algorithm/protocol available for function (?P<call>\w+)", "machine",
           "The settings leave no algorithm for {call}: NCCL_ALGO or NCCL_PROTO name only such as "
           "cannot do it, or not on this machine.",
-          "Unset NCCL_ALGO and NCCL_PROTO, also in /etc/nccl.conf, or name per call: "
-          "NCCL_ALGO=allreduce:tree,ring;ring (2.24 and later)."),
-    cause("bad_setting", r"Invalid value (?P<value>\S+) for (?P<name>\w+)|Invalid config (?P<what>.*)|"
-          r"unrecogni[sz]ed .*(?P<said>NCCL_\w+)", "machine",
+          _UNSET),
+    cause("no_algorithm", r"no algorithm/protocol available", "machine",
+          "The settings leave no algorithm for a call: NCCL_ALGO or NCCL_PROTO name only such as "
+          "cannot do it, or not on this machine (CollNet and NVLS need their switches).", _UNSET),
+    cause("bad_setting", r"Invalid value (?P<value>\S+) for (?P<name>\w+)|Invalid config "
+          r"(?P<what>.*)|unrecogni[sz]ed .*(?P<said>NCCL_\w+)", "machine",
           "A setting has a value that NCCL does not take.",
           "See env | grep NCCL, /etc/nccl.conf and the program's ncclConfig_t, against the user "
           "guide of this version."),

@@ -49,16 +49,16 @@ RDMA: Final = (
     cause("link_down", r"async event ?: ?(?P<what>port (?:error|active)|LID change|SM change|"
           r"client reregist\w+|P_?Key change|device speed change)", "machine",
           "The network card reports: {what}. Its link goes down and comes back, or the subnet "
-          "manager moved: a cable, transceiver or switch port, seldom the card. Errors 12 and hangs "
-          "of other ranks follow from it.",
+          "manager moved: a cable, transceiver or switch port, seldom the card. Errors 12 and "
+          "hangs of other ranks follow from it.",
           "On that host: ibstat, dmesg, ibqueryerrors or ethtool -S (link downs, symbol errors); "
           "reseat or change the cable; take the host out until the link stays up."),
     cause("network_card_failed", r"local catastrophic error|async fatal event: |device fatal",
           "machine",
           "A network card has itself failed (catastrophic error): firmware, PCIe or the card. All "
           "its connections are gone, whatever the program does.",
-          "dmesg on that host (mlx5_core: health, assert, AER), reset or power-cycle it, update the "
-          "firmware; if it comes again, change the card."),
+          "dmesg on that host (mlx5_core: health, assert, AER), reset or power-cycle it, update "
+          "the firmware; if it comes again, change the card."),
     cause("queue_failed", r"async (?:fatal )?event(?: on [CS]?R?[QP]+)? ?(?:\(\w+\))?: ?(?P<what>"
           r"(?:local access violation|invalid request|local work queue|CQ|SRQ).*)", "machine",
           "A queue of a network card has failed: {what}. The card was asked for something that it "
@@ -71,8 +71,8 @@ RDMA: Final = (
           "The address of a RoCE network card (its GID) changed while the job ran: an interface "
           "was set up anew (DHCP, a bond, NetworkManager, a container's network). Connections to "
           "the old address are lost.",
-          "Give the interfaces of RoCE fixed addresses and take them out of NetworkManager's hands; "
-          "set NCCL_IB_GID_INDEX."),
+          "Give the interfaces of RoCE fixed addresses and take them out of NetworkManager's "
+          "hands; set NCCL_IB_GID_INDEX."),
     cause("no_device_access", r"Unable to (?:open|query) device (?P<device>\w+)|"
           r"ibv_open_device\(?\)? failed", "machine",
           "A network card for RDMA is listed but may not be opened, so NCCL does without it: in a "
@@ -88,13 +88,14 @@ RDMA: Final = (
           "belongs to an interface that is not in this network namespace. In a container without "
           "the host's network, a GID index names another address than on the host.",
           "Use the host's network (--network host), or give the container a network interface of "
-          "that card (SR-IOV, macvlan with RDMA in exclusive mode); look at show_gids inside it and "
-          "set NCCL_IB_GID_INDEX to an entry whose interface is there."),
-    cause("no_rdma_way", r"ibv_modify_qp failed with (?:error )?(?:\d+ )?(?P<what>Invalid argument)",
+          "that card (SR-IOV, macvlan with RDMA in exclusive mode); look at show_gids inside it "
+          "and set NCCL_IB_GID_INDEX to an entry whose interface is there."),
+    cause("no_rdma_way", r"ibv_modify_qp failed with (?:error )?(?:\d+ )?(?P<what>Invalid "
+          r"argument)",
           "machine",
-          "Two network cards cannot be joined by RDMA ({what}): a card's port is down, the GID that "
-          "was taken is empty, the two ends differ in MTU or link layer, or the driver does not "
-          "take what NCCL sets.",
+          "Two network cards cannot be joined by RDMA ({what}): a card's port is down, the GID "
+          "that was taken is empty, the two ends differ in MTU or link layer, or the driver does "
+          "not take what NCCL sets.",
           "On both hosts: ibv_devinfo (state PORT_ACTIVE, the same active_mtu and link_layer), "
           "show_gids (set NCCL_IB_GID_INDEX to RoCE v2 with a routed address, often 3), and "
           "NCCL_IB_HCA to cards that are up; test with ib_write_bw -d CARD -x INDEX."),
@@ -131,10 +132,16 @@ RDMA: Final = (
           "ulimit -l unlimited for the job (limits.conf, the container, Slurm's prolog)."),
     cause("no_peermem", r"No module present for GPU Direct RDMA|GPU Direct RDMA Disabled for HCA",
           "machine",
-          "GPUDirect RDMA is off on this host: no module for it is loaded, and the kernel or driver "
-          "has no DMA-BUF. Data between hosts go through the host's memory.",
+          "GPUDirect RDMA is off on this host: no module for it is loaded, and the kernel or "
+          "driver has no DMA-BUF. Data between hosts go through the host's memory.",
           "modprobe nvidia_peermem, or a driver (open kernel modules) and kernel with DMA-BUF.",
           confidence=0.8),
+    cause("no_provider", r"no userspace device-specific driver found", "machine",
+          "The library of RDMA (libibverbs) is there, and the driver for this network card in "
+          "user space is not (libmlx5 and the like): the container lacks a package, or it is of "
+          "another version than the host's kernel driver.",
+          "Install ibverbs-providers (Debian, Ubuntu) or rdma-core in the image, of the OFED of "
+          "the host; NCCL_IB_DISABLE=1 does without RDMA."),
     cause("no_verbs", r"Failed to open libibverbs", "machine",
           "The library of RDMA (libibverbs) is not there, so NCCL uses TCP sockets. Where there is "
           "no InfiniBand or RoCE this is to be ignored.",

@@ -24,8 +24,8 @@ SOCKETS: Final = (
           "has offered it.",
           "Start containers with --network host (in Kubernetes hostNetwork: true, or a second "
           "network), or name the interface that all hosts share: NCCL_SOCKET_IFNAME=eth0."),
-    cause("peer_lost", r"Call to (?:recv|send|read|write|sendmsg|recvmsg)\w*(?: (?:from|to) \S+)? failed ?: (?P<what>Connection reset by peer|"
-          r"Broken pipe|Connection timed out)", "hang",
+    cause("peer_lost", r"Call to (?:recv|send|read|write|sendmsg|recvmsg)\w*(?: (?:from|to) \S+)? "
+          r"failed ?: (?P<what>Connection reset by peer|Broken pipe|Connection timed out)", "hang",
           "A connection was closed from the other side ({what}): that rank has ended, was killed "
           "or has given up. These lines are of ranks that lived on.",
           "Read the end of the other ranks' logs: the one that stopped first has the first error; "
@@ -82,6 +82,14 @@ SOCKETS: Final = (
           "the address is not one of this host's.",
           "End what is left of earlier runs (ss -ltnp), choose another MASTER_PORT, and see that "
           "the address is of this host (ip -br addr, /etc/hosts)."),
+    cause("socket_closed", r"(?:accept|poll|recv|send|listen|connect)\w*\b.*Bad file descriptor",
+          "hang",
+          "A socket of this process was closed under it while NCCL used it: another thread of it "
+          "gave up and tore the communicator down, or the program closes files that are not its "
+          "own (a daemon, a fork). Network and other hosts have no part in it.",
+          "Look for the first error of this process's other threads (one communicator a thread: "
+          "which failed first?); do not close descriptors of others, and use spawn, not fork.",
+          confidence=0.7),
     cause("no_name", r"address info ?: (?P<what>.+)|(?P<said>Name or service not known|"
           r"Temporary failure in name resolution|Host is down)", "machine",
           "The name of a host cannot be turned into an address.",
@@ -96,8 +104,9 @@ SOCKETS: Final = (
           "The address of another rank that has come is none: hosts run different versions of "
           "NCCL, whose messages do not fit one another, or that rank has failed before it filled "
           "it in.",
-          "Print NCCL's version in every process (torch.cuda.nccl.version(), or NCCL_DEBUG=VERSION) "
-          "and take one library on all hosts; else see the first error of the other ranks.",
+          "Print NCCL's version in every process (torch.cuda.nccl.version(), or "
+          "NCCL_DEBUG=VERSION) and take one library on all hosts; else see the first error of the "
+          "other ranks.",
           confidence=0.75),
     cause("stranger", r"wrong (?:type|magic) (?P<found>\w+) != (?P<due>\w+)", "machine",
           "A connection came that is of another kind ({found} where {due} was expected): hosts run "

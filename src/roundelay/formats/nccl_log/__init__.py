@@ -52,7 +52,7 @@ def read_nccl_lines(lines: Iterable[bytes], file: str = "") -> NcclLog:
         RoundelayError: none is of NCCL.
     """
     log = Reader(file).read(lines)
-    if log.others == log.lines and not (log.versions or log.results):
+    if log.others == log.lines and not (log.versions or log.results or log.warned):
         raise RoundelayError(
             f"none of {log.lines:,} lines is of NCCL; expected lines with NCCL INFO or NCCL WARN, "
             "which NCCL_DEBUG=INFO brings"

@@ -43,7 +43,12 @@ _RESULT: Final = re.compile(
     rb"NCCL [eE]rror\b.*?(unhandled cuda error|unhandled system error|internal error|"
     rb"invalid argument|invalid usage|remote process exited)"
 )
-_FAILURE: Final = re.compile(rb"(?:Cuda|CUDA|HIP) failure:? (?:\d{1,4} )?'[^']{1,200}'")
+_FAILURE: Final = re.compile(
+    rb"(?:Cuda|CUDA|HIP) failure:? (?:\d{1,4} )?'[^']{1,200}'|libibverbs: Warning: .{1,200}|"
+    rb"(?<=may be unrelated\) ').{1,400}(?=')"
+)
+"""What NCCL or a library below it says, in a line of another program."""
+_SAYING: Final = (b"failure", b"libibverbs: ", b"may be unrelated")
 _ESCAPE: Final = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 _TREE: Final = b"=== System"
 
@@ -102,9 +107,6 @@ class Reader:
             self._warned(number, b"", _MARK.sub(b"", raw).strip(), self._thread(b""))
             return
         self._told = self._told or _LAST.search(raw) is not None
-        if b"failure" in raw and (failure := _FAILURE.search(raw)) is not None:
-            self._warned(number, b"", failure[0].strip(), self._thread(b""))
-            return
         self._ended(number, raw)
         if b"] " in raw and (old := _OLD.match(raw)) is not None:
             self._take(number, old[1] + b"NCCL " + old[2], len(old[1]), len(old[0]) + 5)
@@ -159,7 +161,9 @@ class Reader:
             thread.failed = Failed(text_of(back[1]), int(back[2]), line)
 
     def _ended(self, number: int, raw: bytes) -> None:
-        """What a call of NCCL ended with, as the program says."""
+        """What NCCL or a library below it has said, and what its call ended with, by others."""
+        if any(map(raw.__contains__, _SAYING)) and (failure := _FAILURE.search(raw)) is not None:
+            self._warned(number, b"", failure[0].strip(), self._thread(b""))
         if b"nccl" in raw or b"NCCL" in raw:
             for found in _RESULT.findall(raw[:LONGEST]):
                 name = text_of(found[0] or found[1])
