@@ -45,6 +45,9 @@ WARNINGS = [
     ("proxy.cc:9", "Proxy Call to rank 3 failed (Connect)", "proxy_failed", "rank 3 .*Connect"),
     ("proxy.cc:9", "[Service thread] Accept failed Resource temporarily unavailable", "torn_down",
      "ignored"),
+    ("init.cc:9", "Invalid config blocking attribute value -2147483648", "versions_differ",
+     r"\(blocking\).*another version"),
+    ("init.cc:9", "Invalid config maxCTAs attribute value 0", "bad_setting", "value"),
     # Sockets.
     (SOCKET, "Net : Call to recv from 10.0.0.9<1> failed : Connection reset by peer", "peer_lost",
      "Connection reset"),
@@ -129,6 +132,9 @@ WARNINGS = [
     ("transport/p2p.cc:9", "hipIpcGetMemHandle failed : invalid argument", "no_peer_access",
      "hipIpcGetMemHandle"),
     ("transport/nvls.cc:9", "Cuda failure 1 'invalid argument'", "nvls_failed", "NVSwitch"),
+    ("allocator.cc:9", "[Rem Allocator] Allocation failed", "out_of_memory", "memory is full"),
+    ("nccl/src/register/register.cc:9 (ncclRegister)", "Cuda failure 500 'named symbol not found'",
+     "buffer_not_registered", "ncclMemAlloc"),
     ("include/alloc.h:9", "Cuda failure 801 'operation not supported'", "not_to_be_had",
      "operation not supported"),
     ("include/alloc.h:9", "Cuda failure 1 'invalid argument'", "call_refused", "invalid argument"),
@@ -163,6 +169,14 @@ def test_every_cause_fills_its_sentences():
             assert wanted <= names, (cause.kind, wanted - names)
 
 
+def test_what_another_kind_explains_is_not_told():
+    found = findings(
+        f"{HEAD}transport/nvls.cc:9 NCCL WARN Cuda failure 1 'invalid argument'\n"
+        f"{HEAD}transport/nvls.cc:19 NCCL WARN rank 0 failed to NVLS register sendbuff 0x7\n"
+    )
+    assert [f.kind for f in found] == ["buffer_not_registered"]
+
+
 def test_a_line_without_a_cause_tells_its_part():
     found = findings(f"{HEAD}graph/topo.cc:9 NCCL WARN Something that nobody has written down\n")
     assert [f.kind for f in found] == ["nccl_warns"]
@@ -172,7 +186,7 @@ def test_a_line_without_a_cause_tells_its_part():
 def test_a_failure_without_a_warning_is_told_by_its_place():
     found = findings(
         f"{HEAD}NCCL INFO NCCL_IB_ADDR_RANGE set by environment to 10.9.0.0/16\n"
-        f"{HEAD}NCCL INFO transport/net_ib.cc:282 -> 2\n"
+        f"{HEAD}NCCL INFO transport/net_ib.cc:282 (ncclIbConnect) -> 2\n"
         f"{HEAD}NCCL INFO init.cc:1263 -> 2\n"
     )
     assert found[0].kind == "gave_up"

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ..formats.nccl_log import NcclLog, Warned
-from .causes import CAUSES, FOLLOWS, LATER, Cause
+from .causes import CAUSES, EXPLAINED, FOLLOWS, LATER, Cause
 from .causes.places import place_of
 from .finding import Figures, Finding, cited, tell
 from .hints import HINTS
@@ -33,6 +33,8 @@ def warning_findings(file: str, log: NcclLog) -> list[Finding]:
                 found[cause.kind] = _caused(file, count, warned, cause)
         elif warned.warns:
             plain.append(_plain(file, count, warned))
+    for kind in [k for seen in found for k in EXPLAINED.get(seen, ())]:
+        found.pop(kind, None)
     first = [f for f in plain if not FOLLOWS.search(str(f.figures["text"]))]
     if first or any(f.fault and f.kind not in LATER for f in found.values()):
         found = {kind: f for kind, f in found.items() if kind not in LATER}

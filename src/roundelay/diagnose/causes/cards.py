@@ -20,6 +20,14 @@ CARDS: Final = (
           "meanwhile.",
           "Run each collective once before the recording (a warm-up), and record with "
           "capture_error_mode='thread_local'."),
+    cause("buffer_not_registered", r"failed to (?:\w+ )?register|register/\S* .*failure", "machine",
+          "A buffer of the program cannot be registered with NCCL (for NVLS, P2P or the network): "
+          "as a rule its memory was not taken with ncclMemAlloc, or it is of CUDA's virtual memory "
+          "in several parts, which this version cannot look up. Where NCCL goes on it copies "
+          "through buffers of its own.",
+          "Take such buffers with ncclMemAlloc (in torch a MemPool of it), or a newer NCCL; "
+          "NCCL_LOCAL_REGISTER=0 and NCCL_GRAPH_REGISTER=0 do without registration.",
+          confidence=0.8),
     cause("nvls_failed", r"NVLink SHARP|cuMulticast|nvls\.cc\S* .*(?:CUDA|Cuda) (?:failure|error)",
           "machine",
           "Setting up the sums in the NVSwitch (NVLS) failed: NCCL believes that they are to be "
@@ -29,8 +37,8 @@ CARDS: Final = (
           "NCCL_NVLS_ENABLE=0 does without (all_reduce inside a node loses a quarter of its "
           "busbw); to mend it see that nvidia-fabricmanager runs and is of the driver's version, "
           "restart it and reset the cards, and end jobs that still hold cards.", confidence=0.85),
-    cause("out_of_memory", r"out of memory|Failed to CUDA (?:calloc|malloc|host alloc) "
-          r"(?P<size>\d+)", "hang",
+    cause("out_of_memory", r"out of memory|Allocation failed|Failed to CUDA (?:calloc|malloc|host "
+          r"alloc) (?P<size>\d+)", "hang",
           "The card's memory is full: NCCL could not take what it needs for its buffers. What the "
           "program and torch's cache hold leaves too little; lost connections of other ranks "
           "follow from it.",

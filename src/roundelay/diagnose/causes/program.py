@@ -116,6 +116,12 @@ PROGRAM: Final = (
     cause("no_algorithm", r"no algorithm/protocol available", "machine",
           "The settings leave no algorithm for a call: NCCL_ALGO or NCCL_PROTO name only such as "
           "cannot do it, or not on this machine (CollNet and NVLS need their switches).", _UNSET),
+    cause("versions_differ", r"Invalid config (?P<what>\w+) attribute value -2147483648", "machine",
+          "The program leaves a setting ({what}) to NCCL and this library does not understand "
+          "that: the program (torch) was built with another version of NCCL than the one that is "
+          "loaded.",
+          "See which libnccl.so is loaded (LD_LIBRARY_PATH, LD_PRELOAD, a second package "
+          "nvidia-nccl) and take the one that torch was built with (torch.cuda.nccl.version())."),
     cause("bad_setting", r"Invalid value (?P<value>\S+) for (?P<name>\w+)|Invalid config "
           r"(?P<what>.*)|unrecogni[sz]ed .*(?P<said>NCCL_\w+)", "machine",
           "A setting has a value that NCCL does not take.",

@@ -15,7 +15,9 @@ THREADS: Final = 2**17
 """Threads that are told apart."""
 HEADS: Final = 2**16
 _HEAD: Final = re.compile(rb"([\w.\-]*):(\d{1,15}):(\d{1,15})(?: \[(-?\d{1,15})\])?\s*$")
-_SOURCE: Final = re.compile(rb"(?:^|\s)([\w/.\-]+\.(?:cc|h|cpp|cu|hpp)(?::\d+)?):?\s*$")
+_SOURCE: Final = re.compile(
+    rb"(?:^|\s)([\w/.\-]+\.(?:cc|h|cpp|cu|hpp)(?::\d+)?)(?: \(\w+\))?:?\s*$"
+)
 _VERSION: Final = re.compile(rb"([NR]CCL) version:? *(\d\S*)")
 _ROW: Final = re.compile(
     rb"^(?:\[\d+\])?\s+(\d{1,15}(?:\.\d{1,15})?)\s+(\d{1,15}\.\d{1,15})\s+(\d{1,15}\.\d{1,15})\s+(?:\d+|N/A)\b"
@@ -36,7 +38,7 @@ _NOTED: Final = (
 """Beginnings of information that weighs as much as a warning."""
 _NO_DEVICE: Final = (b"NET/IB : No device", b"NET/IB : No module",
                      b"NET/IB : GPU Direct RDMA Disabled")  # fmt: skip
-_BACK: Final = re.compile(rb"(\S{1,300}\.(?:cc|h|cpp|cu):\d{1,9}) -> (\d{1,3})\b")
+_BACK: Final = re.compile(rb"(\S{1,300}\.(?:cc|h|cpp|cu):\d{1,9})(?: \(\w+\))? -> (\d{1,3})\b")
 """A line of the way back from a failure, the innermost first."""
 _RESULT: Final = re.compile(
     rb"\bnccl(UnhandledCuda|System|Internal|InvalidArgument|InvalidUsage|Remote)Error\b|"
