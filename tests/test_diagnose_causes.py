@@ -73,6 +73,8 @@ WARNINGS = [
      "no tree left"),
     ("transport.cc:9", "Cannot initialize CollNet, using point-to-point network instead",
      "no_sharp", "not to be had"),
+    ("ofi.c:9", "NET/OFI The tuner plugin can not be loaded when explicitly choosing an algorithm "
+     "or protocol with NCCL_ALGO/NCCL_PROTO", "tuner_refused", "tuner"),
     ("ofi.c:9", "NET/OFI Only EFA provider is supported", "no_efa", "no network card of EFA"),
     ("ofi.c:9", "NET/OFI Couldn't open EP. RC: -12, ERROR: Out of memory", "efa_refuses",
      "versions"),
@@ -213,6 +215,8 @@ def test_a_bare_result_asks_for_the_log(text, name):
     ("text", "kind"),
     [
         ("[FATAL ERROR]: HIP failure: 'invalid device pointer'", "no_peer_access"),
+        ("NET/IB: Got completion from peer 10.0.0.9<1> with status=12 opcode=1", "network_error"),
+        ("Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000", "duplicate_card"),
         ("libibverbs: Warning: no userspace device-specific driver found for /sys/u0",
          "no_provider"),
         ("NCCL operation ncclCommInitRank(&comm) failed: unhandled cuda error. Last NCCL "
@@ -250,6 +254,8 @@ SYMBOLS = f"{HEAD}NCCL INFO NET/Plugin: Failed to find ncclNetPlugin_v8 symbol.\
 def test_missing_symbols_of_plugins_are_told_only_alone():
     (found,) = findings(SYMBOLS)
     assert (found.kind, found.fault) == ("no_plugin", False)
+    (none,) = findings(f"{HEAD}NCCL INFO NET/Plugin : No plugin found (libnccl-net.so)\n")
+    assert none.kind == "no_plugin"
     both = findings(SYMBOLS + f"{HEAD}{IB} NCCL WARN NET/IB : mlx5_2:1 GID table changed\n")
     assert "no_plugin" not in {f.kind for f in both}
 

@@ -211,9 +211,14 @@ RULES: Final[tuple[Rule, ...]] = (
     chosen, built,
 )  # fmt: skip
 """What weighs more comes first."""
+PLAIN: Final = "no_plugin"
+"""What is said only of a log of which nothing else is."""
 
 
 def log_findings(file: str, log: NcclLog) -> list[Finding]:
     """All that the rules find in a log, warnings first."""
     found = [finding for rule in RULES if (finding := rule(file, log)) is not None]
-    return [*warning_findings(file, log), *impossible(file, log), *found]
+    warned = warning_findings(file, log)
+    if found:
+        warned = [finding for finding in warned if finding.kind != PLAIN]
+    return [*warned, *impossible(file, log), *found]

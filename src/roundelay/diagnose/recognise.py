@@ -30,6 +30,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b|\bnccl[A-Z]\w{3,30}Error\b|"
                             rb"NCCL error\b|(?:Cuda|CUDA|HIP) failure:? (?:\d{1,4} )?'|"
                             rb"libibverbs: Warning|NCCL warning\(error\)|"
+                            rb"Call to ibv_\w{1,40} failed|"
+                            rb"NET/(?:IB|OFI)\w{0,3} ?: ?\w|Duplicate GPU detected|"
                             rb":\d{1,9}:\d{1,9} \[\d{1,4}\] \S{1,80}:\d{1,5} WARN |"
                             rb"^[^\w\n]{0,40}(?:\[\w{1,40}\]:)? ?Last error:[ \t\r]*$", re.M)),
     ("ras", re.compile(rb"# +in group +per comm|#\d+-\d+ \([0-9a-f]+\) (?:MISMATCH|INCOMPLETE)|"

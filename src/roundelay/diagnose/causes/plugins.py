@@ -31,6 +31,12 @@ PLUGINS: Final = (
           "up for these hosts. NCCL goes on point to point.",
           "Ask whether sharp_am runs beside the subnet manager, and run ibdiagnet --sharp; where "
           "there is none unset NCCL_COLLNET_ENABLE, and this goes away.", confidence=0.8),
+    cause("tuner_refused", r"tuner plugin can ?not be loaded", "machine",
+          "The tuner of a network plugin is not used, as NCCL_ALGO or NCCL_PROTO is set: by the "
+          "environment, or by the plugin itself, which some versions do and then refuse their own "
+          "tuner, so that the start ends.",
+          "Unset NCCL_ALGO and NCCL_PROTO, also in /etc/nccl.conf; else NCCL_TUNER_PLUGIN=none, or "
+          "another version of the plugin.", confidence=0.85),
     cause("no_efa", r"NET/OFI.*?(?:Only EFA provider|No eligible provider|initiali[sz]ation failed|"
           r"optimal provider|No provider)|aws-ofi-nccl.*fail", "machine",
           "The plugin of libfabric finds no network card of EFA (or another one that it may use), "

@@ -132,7 +132,8 @@ PROGRAM: Final = (
           "Processes, or a program and its plugin, run different versions of NCCL.",
           "Take one library everywhere: print torch.cuda.nccl.version() in every process, and look "
           "for a second libnccl.so in LD_LIBRARY_PATH and LD_PRELOAD."),
-    cause("no_plugin", r"NET/Plugin: Failed to find", "machine",
+    cause("no_plugin", r"NET/Plugin ?: ?(?:Failed to find|No plugin|Could not)|Unable to load "
+          r"libnccl-net", "machine",
           "NCCL looks for network plugins and for each version of their interface that it knows: "
           "that one is not found is no fault, it takes the next or its own network.",
           "Nothing, unless a plugin (EFA, SHARP) was to be used: then see Using network further "

@@ -34,6 +34,8 @@ _NOTED: Final = (
     b"P2P is disabled", b"NVLS multicast", b"ncclMaxSharedMem", b"Topology detection",
     b"[Service thread] Connection closed", b"Call to connect returned", b"socketPollConnect",
     b"Could not enable P2P", b"Failed to open libibverbs", b"NET/Plugin: Failed to find",
+    b"NET/Plugin : No plugin", b"NET/Plugin: No plugin", b"NET/Plugin: Could not find",
+    b"Unable to load libnccl-net",
 )  # fmt: skip
 """Beginnings of information that weighs as much as a warning."""
 _NO_DEVICE: Final = (b"NET/IB : No device", b"NET/IB : No module",
@@ -47,10 +49,12 @@ _RESULT: Final = re.compile(
 )
 _FAILURE: Final = re.compile(
     rb"(?:Cuda|CUDA|HIP) failure:? (?:\d{1,4} )?'[^']{1,200}'|libibverbs: Warning: .{1,200}|"
-    rb"(?<=may be unrelated\) ').{1,400}(?=')"
+    rb"(?<=may be unrelated\) ').{1,400}(?=')|NET/(?:IB|OFI|Socket)\w* ?: ?.{1,300}|"
+    rb"Duplicate GPU detected.{1,200}|Call to ibv_\w{1,40} failed.{0,200}"
 )
 """What NCCL or a library below it says, in a line of another program."""
-_SAYING: Final = (b"failure", b"libibverbs: ", b"may be unrelated")
+_SAYING: Final = (b"failure", b"libibverbs: ", b"may be unrelated", b"NET/",
+                  b"Duplicate GPU", b"Call to ibv_")  # fmt: skip
 _ESCAPE: Final = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 _TREE: Final = b"=== System"
 
