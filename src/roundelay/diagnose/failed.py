@@ -30,10 +30,15 @@ NUMBERS: Final = MappingProxyType(
 """Numbers of results, by the names in the program's errors."""
 
 
+def _tells(text: str) -> bool:
+    """Whether a warning tells more than that something has failed before."""
+    return not FOLLOWS.search(text) or "Call to" in text
+
+
 def gave_up(file: str, log: NcclLog) -> Finding | None:
     """A thread's way back from a failure, in a log whose warnings only follow from it."""
     thread = next((t for t in log.threads.values() if t.failed and t.failed.result != GONE), None)
-    told = any(not FOLLOWS.search(said.text) for _, said in log.warned.values())
+    told = any(_tells(said.text) for _, said in log.warned.values())
     closed = any("Connection closed" in said.text for _, said in log.noted.values())
     if told or closed or thread is None or thread.failed is None:
         return None  # a rank that was told to stop comes back by the same way
