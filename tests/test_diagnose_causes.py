@@ -24,6 +24,8 @@ WARNINGS = [
     ("bootstrap.cc:9", "Message truncated : received 128 bytes instead of 64", "messages_differ",
      "128 bytes came where 64"),
     ("init.cc:9", "invalid device count (0) requested", "bad_ranks", "rank"),
+    ("init.cc:9", "Your program may be hanging, this may be caused by a collective mismatch around "
+     "rank 5.", "calls_differ", "near rank 5"),
     ("misc/argcheck.cc:9", "Broadcast : sendbuff (nil) is not a valid pointer", "bad_buffer",
      "gives Broadcast .*sendbuff"),
     ("misc/argcheck.cc:9", "AllReduce : sendbuff allocated on device 0 mismatchs with NCCL device "
@@ -201,6 +203,7 @@ def test_a_failure_without_a_warning_is_told_by_its_place():
     [
         ("RuntimeError: NCCL error: unhandled cuda error (run with NCCL_DEBUG=INFO)",
          "ncclUnhandledCudaError"),
+        ("it fails with NCCL Error 2: unhandled system error", "ncclSystemError"),
         ("ncclRemoteError: A call failed possibly due to a network error", "ncclRemoteError"),
     ],
 )  # fmt: skip

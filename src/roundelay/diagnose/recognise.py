@@ -28,7 +28,7 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("inspector_prom", re.compile(rb"^\s{0,9}nccl_(?:p2p_)?(?:bus_bandwidth_gbs|"
                                   rb"(?:collective_)?exec_time_microseconds)\{", re.M)),
     ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b|\bnccl[A-Z]\w{3,30}Error\b|"
-                            rb"NCCL error\b|(?:Cuda|CUDA|HIP) failure:? (?:\d{1,4} )?'|"
+                            rb"NCCL [eE]rror\b|(?:Cuda|CUDA|HIP) failure:? (?:\d{1,4} )?'|"
                             rb"libibverbs: Warning|NCCL warning\(error\)|"
                             rb"Call to ibv_\w{1,40} failed|"
                             rb"NET/(?:IB|OFI)\w{0,3} ?: ?\w|Duplicate GPU detected|"

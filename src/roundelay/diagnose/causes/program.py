@@ -33,7 +33,8 @@ PROGRAM: Final = (
           "from 0 to one below their number.",
           "See RANK, LOCAL_RANK and WORLD_SIZE in every process, and what the program makes of "
           "them."),
-    cause("calls_differ", r"Mismatched collective detected.*?around rank (?P<rank>\d+)", "hang",
+    cause("calls_differ", r"(?:Mismatched collective detected|collective mismatch).*?around rank "
+          r"(?P<rank>\d+)", "hang",
           "Ranks call different collectives, or with different sizes, at or near rank {rank}.",
           "Compare the calls of all ranks (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=COLL, one file a "
           "process with NCCL_DEBUG_FILE=nccl.%h.%p): the first that differs is the one."),
