@@ -9,7 +9,7 @@ from ..formats.nccl_log import NcclLog
 from .finding import Figures, Finding, cited, tell
 
 HINTS: Final = re.compile(
-    r"NUMA auto balancing enabled|Missing \"?iommu=pt|(?:GPU|HSA)_\w+ .*recommended|"
+    r"NUMA auto balancing enabled|Missing \"?(?:amd_)?iommu=|(?:GPU|HSA)_\w+ .*recommended|"
     r"HSA_FORCE_FINE_GRAIN_PCIE", re.I,
 )  # fmt: skip
 
@@ -23,8 +23,9 @@ def host_settings(file: str, log: NcclLog) -> Finding | None:
     return tell(
         "host_setting", file, figures,
         ["The library advises settings of the host, as it does in every run without them: {said}",
-         "Nothing is wrong because of that; times vary more, and in virtual machines hangs are "
-         "known without iommu=pt."],
+         "Nothing is wrong because of that; times vary more. Without iommu=pt hangs are known in "
+         "virtual machines and where cards reach one another over PCIe (NCCL_P2P_DISABLE=1 shows "
+         "whether that is it)."],
         "sudo sysctl kernel.numa_balancing=0; iommu=pt among the kernel's parameters (with "
         "amd_iommu=on on AMD processors); HSA_FORCE_FINE_GRAIN_PCIE=1 for cards without xGMI "
         "between them.",

@@ -9,8 +9,10 @@ from typing import Final
 
 from ..formats.nccl_log import NcclLog, Thread
 from ..i18n import counted
+from .failed import ended_with, gave_up
 from .finding import Evidence, Figures, Finding, cited, tell
 from .hints import host_settings
+from .interfaces import odd_interface
 from .log_rates import far_apart, impossible, tiny_pcie
 from .seen import names
 from .told import calls_differ, settings
@@ -204,13 +206,19 @@ def stuck_in_start(file: str, log: NcclLog) -> Finding | None:
 
 Rule = Callable[[str, NcclLog], Finding | None]
 RULES: Final[tuple[Rule, ...]] = (
-    calls_differ, stuck_in_start, tiny_pcie, settings, no_gpudirect, sockets_only,
-    beside_estimate, cliques, far_apart, cross_rails, host_settings, chosen, built,
+    calls_differ, gave_up, ended_with, stuck_in_start, odd_interface, tiny_pcie, settings,
+    no_gpudirect, sockets_only, beside_estimate, cliques, far_apart, cross_rails, host_settings,
+    chosen, built,
 )  # fmt: skip
 """What weighs more comes first."""
+PLAIN: Final = "no_plugin"
+"""What is said only of a log of which nothing else is."""
 
 
 def log_findings(file: str, log: NcclLog) -> list[Finding]:
     """All that the rules find in a log, warnings first."""
     found = [finding for rule in RULES if (finding := rule(file, log)) is not None]
-    return [*warning_findings(file, log), *impossible(file, log), *found]
+    warned = warning_findings(file, log)
+    if found:
+        warned = [finding for finding in warned if finding.kind != PLAIN]
+    return [*warned, *impossible(file, log), *found]

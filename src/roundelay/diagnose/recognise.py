@@ -27,7 +27,11 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("nodelist", re.compile(rb"\bSLURM_(?:JOB_)?NODELIST=\w")),
     ("inspector_prom", re.compile(rb"^\s{0,9}nccl_(?:p2p_)?(?:bus_bandwidth_gbs|"
                                   rb"(?:collective_)?exec_time_microseconds)\{", re.M)),
-    ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b|"
+    ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b|\bnccl[A-Z]\w{3,30}Error\b|"
+                            rb"NCCL [eE]rror\b|(?:Cuda|CUDA|HIP) failure:? (?:\d{1,4} )?'|"
+                            rb"libibverbs: Warning|NCCL warning\(error\)|"
+                            rb"Call to ibv_\w{1,40} failed|"
+                            rb"NET/(?:IB|OFI)\w{0,3} ?: ?\w|Duplicate GPU detected|"
                             rb":\d{1,9}:\d{1,9} \[\d{1,4}\] \S{1,80}:\d{1,5} WARN |"
                             rb"^[^\w\n]{0,40}(?:\[\w{1,40}\]:)? ?Last error:[ \t\r]*$", re.M)),
     ("ras", re.compile(rb"# +in group +per comm|#\d+-\d+ \([0-9a-f]+\) (?:MISMATCH|INCOMPLETE)|"

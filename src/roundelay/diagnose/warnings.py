@@ -6,7 +6,8 @@ from types import MappingProxyType
 from typing import Final
 
 from ..formats.nccl_log import NcclLog, Warned
-from .causes import CAUSES, FOLLOWS, Cause
+from .causes import CAUSES, EXPLAINED, FOLLOWS, LATER, Cause
+from .causes.places import place_of
 from .finding import Figures, Finding, cited, tell
 from .hints import HINTS
 
@@ -15,8 +16,8 @@ _NAMES: Final = MappingProxyType(
      "has": "has_bytes"}
 )  # fmt: skip
 """Figures by the names of groups in patterns."""
-LATER: Final = ("flushed", "peer_lost")
-"""Kinds that say nothing beside another one."""
+ASIDE: Final = ("no_plugin", "retrying")
+"""Kinds that need not be told beside anything else, or once a start is through."""
 
 
 def warning_findings(file: str, log: NcclLog) -> list[Finding]:
@@ -26,21 +27,32 @@ def warning_findings(file: str, log: NcclLog) -> list[Finding]:
     for count, warned in (*log.warned.values(), *log.noted.values()):
         if HINTS.search(warned.text):
             continue
-        cause = next((c for c in CAUSES if c.pattern.search(warned.text)), None)
+        cause = next((c for c in CAUSES if c.pattern.search(_said(warned))), None)
         if cause is not None:
             if cause.kind not in found:
                 found[cause.kind] = _caused(file, count, warned, cause)
         elif warned.warns:
             plain.append(_plain(file, count, warned))
+    for kind in [k for seen in found for k in EXPLAINED.get(seen, ())]:
+        found.pop(kind, None)
     first = [f for f in plain if not FOLLOWS.search(str(f.figures["text"]))]
     if first or any(f.fault and f.kind not in LATER for f in found.values()):
         found = {kind: f for kind, f in found.items() if kind not in LATER}
         plain = first
+    elif found:
+        plain = []
+    if plain or len(found) > 1 or any(t.complete for t in log.threads.values()):
+        found = {kind: f for kind, f in found.items() if kind not in ASIDE}
     return [*found.values(), *plain[:5]]
 
 
+def _said(warned: Warned) -> str:
+    """Where and what, as causes look for it."""
+    return f"{warned.place} {warned.text}"
+
+
 def _caused(file: str, count: int, warned: Warned, cause: Cause) -> Finding:
-    match = cause.pattern.search(warned.text)
+    match = cause.pattern.search(_said(warned))
     figures: Figures = {"times": count, "host": warned.host or "?"}
     for name, value in (match.groupdict() if match else {}).items():
         if value is None:
@@ -55,9 +67,9 @@ def _caused(file: str, count: int, warned: Warned, cause: Cause) -> Finding:
 
 def _plain(file: str, count: int, warned: Warned) -> Finding:
     figures: Figures = {"times": count, "place": warned.place, "text": warned.text[:200]}
+    place = place_of(_said(warned))
     return tell(
         "nccl_warns", warned.host or file, figures,
-        ["NCCL warns (times: {times}): {text}"],
-        "Look at the first warning of all ranks: later ones follow from it.",
+        ["NCCL warns (times: {times}): {text}", *filter(None, (place.reason,))], place.advice,
         cited(file, warned.line), fault=True, confidence=0.6, area="machine",
     )  # fmt: skip

@@ -14,11 +14,12 @@ from ..plain import unpacked
 from .grammar import last_of
 from .joined import joined
 from .reader import Reader, lines_of
-from .record import Choice, Edge, Health, Last, Line, NcclLog, Reach, Thread, Warned, Way
+from .record import Choice, Edge, Failed, Health, Last, Line, NcclLog, Reach, Thread, Warned, Way
 
 __all__ = [
     "Choice",
     "Edge",
+    "Failed",
     "Health",
     "Last",
     "Line",
@@ -51,7 +52,7 @@ def read_nccl_lines(lines: Iterable[bytes], file: str = "") -> NcclLog:
         RoundelayError: none is of NCCL.
     """
     log = Reader(file).read(lines)
-    if log.others == log.lines and not log.versions:
+    if log.others == log.lines and not (log.versions or log.results or log.warned):
         raise RoundelayError(
             f"none of {log.lines:,} lines is of NCCL; expected lines with NCCL INFO or NCCL WARN, "
             "which NCCL_DEBUG=INFO brings"

@@ -20,6 +20,7 @@ def joined(logs: Sequence[NcclLog]) -> NcclLog:
         whole.systems = log.systems | whole.systems
         whole.environment = log.environment | whole.environment
         whole.interfaces = log.interfaces | whole.interfaces
+        whole.results = log.results | whole.results
         whole.transports.update(log.transports)
         whole.measured += log.measured
         whole.health += log.health

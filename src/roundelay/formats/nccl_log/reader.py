@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO, Final
 
 from .grammar import KEPT, SAYS, At, call, choice, edge, paths, text_of, variable
-from .record import Line, NcclLog, Thread, Warned
+from .record import Failed, Line, NcclLog, Thread, Warned
 
 LONGEST: Final = 2**16
 """Bytes of a line; what is longer is read as several."""
@@ -15,7 +15,9 @@ THREADS: Final = 2**17
 """Threads that are told apart."""
 HEADS: Final = 2**16
 _HEAD: Final = re.compile(rb"([\w.\-]*):(\d{1,15}):(\d{1,15})(?: \[(-?\d{1,15})\])?\s*$")
-_SOURCE: Final = re.compile(rb"(?:^|\s)([\w/.\-]+\.(?:cc|h|cpp|cu|hpp)(?::\d+)?):?\s*$")
+_SOURCE: Final = re.compile(
+    rb"(?:^|\s)([\w/.\-]+\.(?:cc|h|cpp|cu|hpp)(?::\d+)?)(?: \(\w+\))?:?\s*$"
+)
 _VERSION: Final = re.compile(rb"([NR]CCL) version:? *(\d\S*)")
 _ROW: Final = re.compile(
     rb"^(?:\[\d+\])?\s+(\d{1,15}(?:\.\d{1,15})?)\s+(\d{1,15}\.\d{1,15})\s+(\d{1,15}\.\d{1,15})\s+(?:\d+|N/A)\b"
@@ -28,10 +30,31 @@ _OLD: Final = re.compile(
 _LAST: Final = re.compile(rb"Last error:\s*$")
 """Before the text of a warning where torch has written it without the rest of the log."""
 _MARK: Final = re.compile(rb"^[^\w\n]*(?:\[\w+\]:)?\s*")
-_NOTED: Final = (b"P2P is disabled", b"NVLS multicast", b"ncclMaxSharedMem", b"Topology detection",
-                 b"[Service thread] Connection closed")  # fmt: skip
+_NOTED: Final = (
+    b"P2P is disabled", b"NVLS multicast", b"ncclMaxSharedMem", b"Topology detection",
+    b"[Service thread] Connection closed", b"Call to connect returned", b"socketPollConnect",
+    b"Could not enable P2P", b"Failed to open libibverbs", b"NET/Plugin: Failed to find",
+    b"NET/Plugin : No plugin", b"NET/Plugin: No plugin", b"NET/Plugin: Could not find",
+    b"Unable to load libnccl-net",
+)  # fmt: skip
 """Beginnings of information that weighs as much as a warning."""
-_NO_DEVICE: Final = b"NET/IB : No device"
+_NO_DEVICE: Final = (b"NET/IB : No device", b"NET/IB : No module",
+                     b"NET/IB : GPU Direct RDMA Disabled")  # fmt: skip
+_BACK: Final = re.compile(rb"(\S{1,300}\.(?:cc|h|cpp|cu):\d{1,9})(?: \(\w+\))? -> (\d{1,3})\b")
+"""A line of the way back from a failure, the innermost first."""
+_RESULT: Final = re.compile(
+    rb"\bnccl(UnhandledCuda|System|Internal|InvalidArgument|InvalidUsage|Remote)Error\b|"
+    rb"NCCL [eE]rror\b.*?(unhandled cuda error|unhandled system error|internal error|"
+    rb"invalid argument|invalid usage|remote process exited)"
+)
+_FAILURE: Final = re.compile(
+    rb"(?:Cuda|CUDA|HIP) failure:? (?:\d{1,4} )?'[^']{1,200}'|libibverbs: Warning: .{1,200}|"
+    rb"(?<=may be unrelated\) ').{1,400}(?=')|NET/(?:IB|OFI|Socket)\w* ?: ?.{1,300}|"
+    rb"Duplicate GPU detected.{1,200}|Call to ibv_\w{1,40} failed.{0,200}"
+)
+"""What NCCL or a library below it says, in a line of another program."""
+_SAYING: Final = (b"failure", b"libibverbs: ", b"may be unrelated", b"NET/",
+                  b"Duplicate GPU", b"Call to ibv_")  # fmt: skip
 _ESCAPE: Final = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 _TREE: Final = b"=== System"
 
@@ -90,6 +113,7 @@ class Reader:
             self._warned(number, b"", _MARK.sub(b"", raw).strip(), self._thread(b""))
             return
         self._told = self._told or _LAST.search(raw) is not None
+        self._ended(number, raw)
         if b"] " in raw and (old := _OLD.match(raw)) is not None:
             self._take(number, old[1] + b"NCCL " + old[2], len(old[1]), len(old[0]) + 5)
             return
@@ -105,6 +129,7 @@ class Reader:
             return
         if level not in (b"INFO ", b"WARN ", b"TRACE"):
             self.log.others += 1
+            self._ended(number, raw)
             return
         thread = self._heads.get(raw[:at])
         if thread is None:
@@ -137,6 +162,18 @@ class Reader:
             self._version(number, raw, 0)
         elif body.startswith(_NOTED):
             self._note(number, raw, body, thread)
+        elif thread.failed is None and b" -> " in body and (back := _BACK.match(body)):
+            line = Line(number, text_of(raw), self._file)
+            thread.failed = Failed(text_of(back[1]), int(back[2]), line)
+
+    def _ended(self, number: int, raw: bytes) -> None:
+        """What NCCL or a library below it has said, and what its call ended with, by others."""
+        if any(map(raw.__contains__, _SAYING)) and (failure := _FAILURE.search(raw)) is not None:
+            self._warned(number, b"", failure[0].strip(), self._thread(b""))
+        if b"nccl" in raw or b"NCCL" in raw:
+            for found in _RESULT.findall(raw[:LONGEST]):
+                name = text_of(found[0] or found[1])
+                self.log.results.setdefault(name, Line(number, text_of(raw), self._file))
 
     def _note(self, number: int, raw: bytes, body: bytes, thread: Thread) -> None:
         line = Line(number, text_of(raw), self._file)

@@ -40,6 +40,14 @@ class Warned(NamedTuple):
     warns: bool = True
 
 
+class Failed(NamedTuple):
+    """Where a thread gave up first: a line of NCCL's source, and the result that it hands on."""
+
+    place: str
+    result: int
+    line: Line
+
+
 @dataclass(frozen=True)
 class Last:
     """The last call that a thread has told of: its number, function, elements and communicator.
@@ -70,6 +78,7 @@ class Thread:
         first_tree: the line that tells of the first tree.
         vias: what each transport's text stands for.
         told: where and what the last call was, by communicator; see `last_of`.
+        failed: the first line of the way back from a failure.
     """
 
     host: str
@@ -87,6 +96,7 @@ class Thread:
     first_tree: Line | None = None
     vias: dict[bytes, Via] = field(default_factory=dict)
     told: dict[bytes, tuple[Any, bytes]] = field(default_factory=dict)
+    failed: Failed | None = None
 
 
 @dataclass(slots=True)
@@ -168,6 +178,7 @@ class NcclLog:
         interfaces: lines that name network interfaces or the network that is used.
         health: of multi-node NVLink.
         paths: of the table of paths.
+        results: what NCCL's calls ended with, by name, as the program's errors say.
         notes: what was odd.
     """
 
@@ -186,6 +197,7 @@ class NcclLog:
     interfaces: dict[str, Line] = field(default_factory=dict)
     health: list[Health] = field(default_factory=list)
     paths: list[Reach] = field(default_factory=list)
+    results: dict[str, Line] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
 
     def choices(self) -> list[tuple[int, Choice]]:

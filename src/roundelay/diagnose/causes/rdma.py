@@ -1,0 +1,155 @@
+"""Causes in RDMA: network cards, their queues and events.
+
+Sources of the numbers: `ibv_wc_status` and `ibv_event_type` of rdma-core's verbs.h, and NCCL's
+transport/net_ib, which prints them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .cause import cause
+
+_DONE: Final = r"completion.*?(?:status|error)[= ]*(?:IBV_WC_\w+\()?"
+
+RDMA: Final = (
+    cause("memory_refused", _DONE + r"(?P<error>4|8|10|11)\b", "machine",
+          "A network card reports error {error}: it may not use the memory that it was told to "
+          "(4 and 8 are local protection, 10 and 11 are the other side's). The way to it works; "
+          "what fails is the card's memory, as a rule with GPUDirect RDMA.",
+          "Try NCCL_NET_GDR_LEVEL=LOC: if that works, GPUDirect RDMA is at fault. See that "
+          "nvidia_peermem (or nv_peer_mem) fits the driver, that ACS is off and the kernel runs "
+          "with iommu=pt, and that a card has not failed (Xid in dmesg)."),
+    cause("flushed", _DONE + r"(?P<error>5)\b", "machine",
+          "A network card gave up what was still under way (error {error}), as it does once a "
+          "connection has failed: another error came first.",
+          "Look at the first error of this connection, on either side."),
+    cause("request_refused", _DONE + r"(?P<error>1|2|6|7|9)\b", "machine",
+          "A network card reports error {error}: what was asked for is not valid (1 is a message "
+          "longer than the buffer, 2 a request that the queue cannot do, 9 one that the other card "
+          "refuses). The link works; the two ends do not agree, or a card's firmware or driver "
+          "does not do what NCCL asks of it.",
+          "See that all hosts run one version of NCCL and of the network plugin with the same "
+          "settings, that driver and firmware of the network cards are of one release, and try "
+          "NCCL_NET_GDR_LEVEL=LOC, NCCL_IB_PCI_RELAXED_ORDERING=0 and NCCL_IB_ADAPTIVE_ROUTING=0 "
+          "one by one.", confidence=0.75),
+    cause("network_error", _DONE + r"(?P<error>12|13)\b", "machine",
+          "A network card reports error {error}: no answer from the other side after all retries. "
+          "Where it comes at the very start, the two cards do not reach one another by RDMA (on "
+          "RoCE: GID, routes, a switch that filters); later the other rank has died, a link is "
+          "down, or packets are lost.",
+          "Look at the other rank first. Then run ib_write_bw between these two cards, see ibstat "
+          "and link counters; on RoCE the GID (show_gids, NCCL_IB_GID_INDEX) and flow control. "
+          "NCCL_IB_TIMEOUT and NCCL_IB_RETRY_CNT only hide it."),
+    cause("network_error", _DONE + r"(?P<error>\d+)", "machine",
+          "A network card reports error {error} (12 is: no answer from the other side after all "
+          "retries). The other rank has died, a link is down, or packets are lost.",
+          "Look at the other rank first. Then ibstat, link counters, and on RoCE flow control; "
+          "NCCL_IB_TIMEOUT and NCCL_IB_RETRY_CNT only hide it."),
+    cause("link_down", r"async event ?: ?(?P<what>port (?:error|active)|LID change|SM change|"
+          r"client reregist\w+|P_?Key change|device speed change)", "machine",
+          "The network card reports: {what}. Its link goes down and comes back, or the subnet "
+          "manager moved: a cable, transceiver or switch port, seldom the card. Errors 12 and "
+          "hangs of other ranks follow from it.",
+          "On that host: ibstat, dmesg, ibqueryerrors or ethtool -S (link downs, symbol errors); "
+          "reseat or change the cable; take the host out until the link stays up."),
+    cause("network_card_failed", r"local catastrophic error|async fatal event: |device fatal",
+          "machine",
+          "A network card has itself failed (catastrophic error): firmware, PCIe or the card. All "
+          "its connections are gone, whatever the program does.",
+          "dmesg on that host (mlx5_core: health, assert, AER), reset or power-cycle it, update "
+          "the firmware; if it comes again, change the card."),
+    cause("queue_failed", r"async (?:fatal )?event(?: on [CS]?R?[QP]+)? ?(?:\(\w+\))?: ?(?P<what>"
+          r"(?:local access violation|invalid request|local work queue|CQ|SRQ).*)", "machine",
+          "A queue of a network card has failed: {what}. The card was asked for something that it "
+          "cannot do or may not touch: memory that is not registered for it, or a request that its "
+          "driver or firmware does not take. It is no lost link.",
+          "Try NCCL_NET_GDR_LEVEL=LOC (GPUDirect RDMA), NCCL_IB_PCI_RELAXED_ORDERING=0 and "
+          "NCCL_IB_QPS_PER_CONNECTION=1 one by one; bring driver (OFED), firmware and NCCL to one "
+          "release on all hosts.", confidence=0.75),
+    cause("gid_changed", r"GID table change", "machine",
+          "The address of a RoCE network card (its GID) changed while the job ran: an interface "
+          "was set up anew (DHCP, a bond, NetworkManager, a container's network). Connections to "
+          "the old address are lost.",
+          "Give the interfaces of RoCE fixed addresses and take them out of NetworkManager's "
+          "hands; set NCCL_IB_GID_INDEX."),
+    cause("no_device_access", r"Unable to (?:open|query) device (?P<device>\w+)|"
+          r"ibv_open_device\(?\)? failed", "machine",
+          "A network card for RDMA is listed but may not be opened, so NCCL does without it: in a "
+          "container its device file is missing (/dev/infiniband/uverbsN) or not allowed, or it "
+          "belongs to somebody else (a virtual function). If no card is left NCCL goes over TCP "
+          "sockets, slowly; if hosts end up with different cards, they may hang.",
+          "Start the container with --device=/dev/infiniband (or the RDMA device plugin) and "
+          "--cap-add=IPC_LOCK; name the cards that all hosts may use: NCCL_IB_HCA=mlx5_0,mlx5_1. "
+          "If the others are used and all is well, it may be ignored.", confidence=0.85),
+    cause("no_rdma_way", r"ibv_modify_qp failed with (?:error )?(?:\d+ )?(?P<what>No such device)",
+          "machine",
+          "Two network cards cannot be joined by RDMA ({what}): the address (GID) that was taken "
+          "belongs to an interface that is not in this network namespace. In a container without "
+          "the host's network, a GID index names another address than on the host.",
+          "Use the host's network (--network host), or give the container a network interface of "
+          "that card (SR-IOV, macvlan with RDMA in exclusive mode); look at show_gids inside it "
+          "and set NCCL_IB_GID_INDEX to an entry whose interface is there."),
+    cause("no_rdma_way", r"ibv_modify_qp failed with (?:error )?(?:\d+ )?(?P<what>Invalid "
+          r"argument)",
+          "machine",
+          "Two network cards cannot be joined by RDMA ({what}): a card's port is down, the GID "
+          "that was taken is empty, the two ends differ in MTU or link layer, or the driver does "
+          "not take what NCCL sets.",
+          "On both hosts: ibv_devinfo (state PORT_ACTIVE, the same active_mtu and link_layer), "
+          "show_gids (set NCCL_IB_GID_INDEX to RoCE v2 with a routed address, often 3), and "
+          "NCCL_IB_HCA to cards that are up; test with ib_write_bw -d CARD -x INDEX."),
+    cause("no_rdma_way", r"ibv_modify_qp failed with (?:error )?(?:\d+ )?(?P<what>[A-Z][\w ]+)",
+          "machine",
+          "Two network cards cannot be joined by RDMA ({what}): they are of different networks or "
+          "rails, one is RoCE and the other InfiniBand, or the GID that was taken (on RoCE an "
+          "address) is not routed, as link-local fe80 ones are.",
+          "On both hosts compare show_gids and ibv_devinfo; set NCCL_IB_GID_INDEX to the entry of "
+          "RoCE v2 with the routed address (often 3), and NCCL_IB_HCA to cards of one network. "
+          "Where each rail is a network of its own, set NCCL_CROSS_NIC=0."),
+    cause("no_gid", r"ncclIbRoceGetVersionNum|ibv_query_gid failed", "machine",
+          "NCCL cannot read the addresses (GIDs) of a RoCE network card: the container does not "
+          "show them in /sys/class/infiniband, or the card has none.",
+          "See show_gids inside the container; mount /sys or set NCCL_IB_GID_INDEX, so that NCCL "
+          "need not look."),
+    cause("mixed_links", r"Attempted to merge incompatible devices", "machine",
+          "Network cards of InfiniBand and of Ethernet are to be joined to one: NCCL does not mix "
+          "them.",
+          "Name cards of one kind: NCCL_IB_HCA=mlx5_0,mlx5_1 (see ibv_devinfo, link_layer); "
+          "NCCL_IB_MERGE_NICS=0."),
+    cause("memory_not_registered", r"ibv_reg_(?:dmabuf_)?mr\w* failed with error (?P<what>"
+          r"Bad address|Invalid argument|Operation not \w+|Bad file descriptor)", "machine",
+          "A card's memory could not be registered with the network card ({what}): the module for "
+          "GPUDirect RDMA is missing or does not fit the driver, or the memory is of a kind that "
+          "it does not know (managed or virtual memory, or another process's).",
+          "Load nvidia_peermem, or use a kernel and driver with DMA-BUF; NCCL_NET_GDR_LEVEL=LOC "
+          "shows whether that is it; NCCL_CUMEM_ENABLE=0 where the program's own allocator is new.",
+          confidence=0.75),
+    cause("memory_not_pinned", r"ibv_reg_mr|ibv_create_(?:cq|qp|srq)|mlock|RLIMIT_MEMLOCK|"
+          r"Cannot allocate memory", "machine",
+          "Memory could not be registered with the network card: the limit of locked memory is too "
+          "low, or there is none left.",
+          "ulimit -l unlimited for the job (limits.conf, the container, Slurm's prolog)."),
+    cause("no_peermem", r"No module present for GPU Direct RDMA|GPU Direct RDMA Disabled for HCA",
+          "machine",
+          "GPUDirect RDMA is off on this host: no module for it is loaded, and the kernel or "
+          "driver has no DMA-BUF. Data between hosts go through the host's memory.",
+          "modprobe nvidia_peermem, or a driver (open kernel modules) and kernel with DMA-BUF.",
+          confidence=0.8),
+    cause("no_provider", r"no userspace device-specific driver found", "machine",
+          "The library of RDMA (libibverbs) is there, and the driver for this network card in "
+          "user space is not (libmlx5 and the like): the container lacks a package, or it is of "
+          "another version than the host's kernel driver.",
+          "Install ibverbs-providers (Debian, Ubuntu) or rdma-core in the image, of the OFED of "
+          "the host; NCCL_IB_DISABLE=1 does without RDMA."),
+    cause("no_verbs", r"Failed to open libibverbs", "machine",
+          "The library of RDMA (libibverbs) is not there, so NCCL uses TCP sockets. Where there is "
+          "no InfiniBand or RoCE this is to be ignored.",
+          "Where there is: install rdma-core (libibverbs) in the container, and give it "
+          "/dev/infiniband.", fault=False),
+    cause("no_rdma", r"NET/IB : No device found", "machine",
+          "NCCL finds no network card with RDMA (InfiniBand or RoCE) and goes over TCP sockets. "
+          "Where there is none this is to be expected.",
+          "Where there is one: see ibv_devinfo in the container, give it /dev/infiniband, and look "
+          "at NCCL_IB_HCA and NCCL_IB_DISABLE.", fault=False),
+)  # fmt: skip

@@ -1,0 +1,144 @@
+"""Causes in TCP sockets: addresses, interfaces, ports, and peers that are gone.
+
+Sources of the words: NCCL's misc/socket.cc, bootstrap.cc and transport/net_socket.cc, and the
+texts of Linux's errno.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .cause import cause
+
+_ADDRESS: Final = r"(?P<address>[\w.:%\[\]-]+)<\d+>.*?"
+_NAME_ONE: Final = (
+    "Name the interface that all hosts share: NCCL_SOCKET_IFNAME=eth0 (or =^docker,lo to leave "
+    "some out), and open the ports between the hosts."
+)
+
+SOCKETS: Final = (
+    cause("docker_address", r"(?P<address>172\.17\.\d+\.\d+)<\d+>.*?(?:fail|return|abort)",
+          "machine",
+          "{address} is an address of docker's own bridge (docker0), which every host has: seen "
+          "from another host it leads nowhere. A process in a container without the host's network "
+          "has offered it.",
+          "Start containers with --network host (in Kubernetes hostNetwork: true, or a second "
+          "network), or name the interface that all hosts share: NCCL_SOCKET_IFNAME=eth0."),
+    cause("peer_lost", r"Call to (?:recv|send|read|write|sendmsg|recvmsg)\w*(?: (?:from|to) \S+)? "
+          r"failed ?: (?P<what>Connection reset by peer|Broken pipe|Connection timed out)", "hang",
+          "A connection was closed from the other side ({what}): that rank has ended, was killed "
+          "or has given up. These lines are of ranks that lived on.",
+          "Read the end of the other ranks' logs: the one that stopped first has the first error; "
+          "at the very start see that all use an interface that the hosts share.",
+          confidence=0.6),
+    cause("no_route", _ADDRESS + r"(?P<errno>113|101)\((?:No route|Network is unreach)", "machine",
+          "errno {errno}: there is no route to {address}, the address at which another rank waits. "
+          "It was chosen from an interface that this host cannot reach, or a firewall turns it "
+          "away.", _NAME_ONE),
+    cause("no_route", _ADDRESS + r"(?P<what>No route to host|Network is unreachable)", "machine",
+          "{what}: {address} is where another rank waits. It was chosen from an interface that "
+          "this host cannot reach, or a firewall turns it away.", _NAME_ONE),
+    cause("refused", _ADDRESS + r"(?P<errno>111|110|104)\(", "machine",
+          "errno {errno} from {address}: the rank there does not listen (any more), or something "
+          "between the hosts drops connections.",
+          "See whether the process at that address lives and what it said last; then look at "
+          "firewalls and NCCL_SOCKET_IFNAME."),
+    cause("refused", _ADDRESS + r"(?P<what>Connection refused|Connection timed out|"
+          r"Connection reset|Software caused connection abort)", "machine",
+          "{what} at {address}: the rank there does not listen (any more), it is an address of "
+          "another interface or of an earlier run, or something between the hosts drops "
+          "connections.",
+          "See whether {address} is one of this job's hosts. If not, name the interface that all "
+          "hosts share (NCCL_SOCKET_IFNAME=eth0) and remove what an earlier run has left (a file "
+          "of init_method). If so, see what its process said last, and look at firewalls."),
+    cause("retrying", r"returned (?:\d+\()?(?P<what>Connection refused|Connection timed out|"
+          r"No route to host|Network is unreachable)\)?.*retrying", "hang",
+          "{what}, again and again: the address at which another rank should wait is not answered, "
+          "and the start does not go on. That rank was not started or has ended, the address is of "
+          "an earlier run or of an interface that this host cannot reach, or a firewall drops "
+          "connections.",
+          "See that all ranks were started and live, and remove what an earlier run has left (a "
+          "file of init_method); name the interface that all hosts share "
+          "(NCCL_SOCKET_IFNAME=eth0); open the ports between the hosts.", confidence=0.7),
+    cause("refused", r"connect\b.*?(?:failed ?: |returned (?:\d+\()?)(?P<what>Connection refused|"
+          r"Connection timed out|No route to host|Network is unreachable|"
+          r"Software caused connection abort)", "machine",
+          "{what}: the address at which another rank should wait is not answered. Nobody listens "
+          "there (any more), it is of an interface that this host cannot reach or of an earlier "
+          "run, or a firewall drops connections.",
+          "See that all ranks were started and that MASTER_ADDR (or the file of init_method, which "
+          "an earlier run may have left) is right; name the interface that all hosts share "
+          "(NCCL_SOCKET_IFNAME=eth0); open the ports between the hosts.", confidence=0.75),
+    cause("no_interface", r"no (?:usable |socket |IP )?(?:listening )?interface found|"
+          r"Address family not supported", "machine",
+          "NCCL finds no network interface that it may use: the container has none, or "
+          "NCCL_SOCKET_IFNAME, NCCL_SOCKET_FAMILY or NCCL_COMM_ID asks for one that is not here.",
+          "Give the container the host's network (--network host), or set NCCL_SOCKET_IFNAME to a "
+          "name that `ip -br addr` lists in it."),
+    cause("no_port", r"(?:bind|listen)\b.*?(?P<what>Address already in use|"
+          r"Cannot assign requested address|Permission denied)", "machine",
+          "{what}: this process cannot listen at the address that was chosen. The port is another "
+          "process's (an earlier run, another rank told the same NCCL_COMM_ID or MASTER_PORT), or "
+          "the address is not one of this host's.",
+          "End what is left of earlier runs (ss -ltnp), choose another MASTER_PORT, and see that "
+          "the address is of this host (ip -br addr, /etc/hosts)."),
+    cause("socket_closed", r"(?:accept|poll|recv|send|listen|connect)\w*\b.*Bad file descriptor",
+          "hang",
+          "A socket of this process was closed under it while NCCL used it: another thread of it "
+          "gave up and tore the communicator down, or the program closes files that are not its "
+          "own (a daemon, a fork). Network and other hosts have no part in it.",
+          "Look for the first error of this process's other threads (one communicator a thread: "
+          "which failed first?); do not close descriptors of others, and use spawn, not fork.",
+          confidence=0.7),
+    cause("no_name", r"address info ?: (?P<what>.+)|(?P<said>Name or service not known|"
+          r"Temporary failure in name resolution|Host is down)", "machine",
+          "The name of a host cannot be turned into an address.",
+          "getent hosts NAME on all hosts; give MASTER_ADDR or NCCL_COMM_ID as an address, mend "
+          "/etc/hosts, or in Kubernetes wait for the headless service's names."),
+    cause("bad_setting", r"(?P<what>Invalid NCCL_COMM_ID.*|No valid .*:(?:<port>|port) pair found)",
+          "machine",
+          "NCCL_COMM_ID is not an address and a port.",
+          "Set it to address:port (of rank 0's host) on all ranks, or unset it."),
+    cause("address_empty", r"address with family (?P<family>\d+) is neither|unsupported IP family",
+          "machine",
+          "The address of another rank that has come is none: hosts run different versions of "
+          "NCCL, whose messages do not fit one another, or that rank has failed before it filled "
+          "it in.",
+          "Print NCCL's version in every process (torch.cuda.nccl.version(), or "
+          "NCCL_DEBUG=VERSION) and take one library on all hosts; else see the first error of the "
+          "other ranks.",
+          confidence=0.75),
+    cause("stranger", r"wrong (?:type|magic) (?P<found>\w+) != (?P<due>\w+)", "machine",
+          "A connection came that is of another kind ({found} where {due} was expected): hosts run "
+          "NCCL of different versions or settings, or another job or a scanner of ports comes to "
+          "this address.",
+          "Compare the version of NCCL and env | grep NCCL on all hosts; end what is left of "
+          "earlier runs; name the interface between the hosts (NCCL_SOCKET_IFNAME).",
+          confidence=0.6),
+    cause("stranger", r"Unknown command (?P<found>\S+) from|unknown type (?P<type>\d+) from|"
+          r"bootstrap.*?(?:mismatch in magic|wrong magic)", "machine",
+          "Something came to NCCL's port that is none of its commands: another program of that "
+          "host or a scanner of ports speaks to it, or a process of another version of NCCL, or "
+          "memory was overwritten.",
+          "If the job goes on it may be ignored. See what else runs on the host and whether a "
+          "scanner for security does its rounds; keep NCCL to an inner network "
+          "(NCCL_SOCKET_IFNAME); take one version of NCCL everywhere.", confidence=0.65),
+    cause("messages_differ", r"Message truncated ?: received (?P<sent>\d+)(?:,\d+)? bytes instead "
+          r"of (?P<wanted>\d+)", "hang",
+          "While they start, two ranks exchange messages of different sizes ({sent} bytes came "
+          "where {wanted} were expected): they run different versions of NCCL, are not in the same "
+          "step (one splits a communicator, another does not), or belong to different jobs.",
+          "Take one version of NCCL on all hosts, see that all ranks make the same communicators "
+          "in the same order, and that no process of an earlier run is left.", confidence=0.8),
+    cause("ranks_differ", r"mismatch in (?:rank count|info) from procs,?\s*(?:nranks )?"
+          r"(?P<one>\d+) (?:vs|:) (?P<other>\d+)", "machine",
+          "Processes that come to one rank 0 do not agree on how many ranks there are ({one} and "
+          "{other}): WORLD_SIZE differs, or two jobs meet at one address.",
+          "See WORLD_SIZE in every process and how many the launcher started on each host; give "
+          "each job a MASTER_PORT of its own and end what is left of earlier runs."),
+    cause("peer_lost", r"Connection closed by (?:localRank|remote peer|peer) ?(?P<peer>\S*)",
+          "hang",
+          "A connection was closed from the other side ({peer}): that rank has ended, was killed "
+          "or has given up. These lines are of ranks that lived on.",
+          "Read the end of that rank's log: its error is the first one.", confidence=0.6),
+)  # fmt: skip

@@ -1,0 +1,279 @@
+"""What lines of NCCL's log stand for: each cause is told for a line of its kind, and no other."""
+
+import re
+
+import pytest
+
+from roundelay.clusters import cluster
+from roundelay.diagnose.causes import CAUSES
+from roundelay.diagnose.given import Given
+from roundelay.diagnose.together import diagnose
+from roundelay.simulate.nccl import predict
+
+HEAD = "a1:7:9 [0] "
+IB = "transport/net_ib.cc:9"
+SOCKET = "misc/socket.cc:9"
+
+# Source file, text of the warning, kind of the finding, words of its reason.
+WARNINGS = [
+    # The program and its settings.
+    ("bootstrap.cc:9", "Bootstrap Root : rank 3 of 8 ranks has already checked in", "rank_twice",
+     "rank 3 of 8"),
+    ("bootstrap.cc:9", "Bootstrap Root : mismatch in rank count from procs 8 : 16",
+     "ranks_differ", "8 and 16"),
+    ("bootstrap.cc:9", "Message truncated : received 128 bytes instead of 64", "messages_differ",
+     "128 bytes came where 64"),
+    ("init.cc:9", "invalid device count (0) requested", "bad_ranks", "rank"),
+    ("init.cc:9", "Your program may be hanging, this may be caused by a collective mismatch around "
+     "rank 5.", "calls_differ", "near rank 5"),
+    ("misc/argcheck.cc:9", "Broadcast : sendbuff (nil) is not a valid pointer", "bad_buffer",
+     "gives Broadcast .*sendbuff"),
+    ("misc/argcheck.cc:9", "AllReduce : sendbuff allocated on device 0 mismatchs with NCCL device "
+     "3",
+     "other_card", "card 0, .* of card 3"),
+    ("misc/argcheck.cc:9", "Reduce : invalid root 9 (root should be in the 0..8 range)",
+     "bad_argument", "calls Reduce .*invalid root 9"),
+    ("misc/argcheck.cc:9", "Reduce : invalid root 0 (root should be in the 0..0 range)",
+     "communicator_unusable", "not .*usable"),
+    ("misc/argcheck.cc:9", "ncclCommDestroy : comm argument is NULL", "bad_argument",
+     "comm argument is NULL"),
+    ("init.cc:9", "Attempt to use communicator before the previous operation returned ncclSuccess",
+     "too_early", "before its start"),
+    ("enqueue.cc:9", "No algorithm/protocol available for function AllGather with datatype int8. "
+     "NCCL_ALGO was set to tree.", "no_algorithm", "no algorithm for AllGather"),
+    ("transport/net_socket.cc:9", "NET/Socket : peer 10.0.0.9<1> message truncated :",
+     "sizes_differ", "how many bytes"),
+    ("enqueue.cc:9", "Error : no algorithm/protocol available", "no_algorithm", "no algorithm"),
+    ("proxy.cc:9", "Proxy Call to rank 3 failed (Connect)", "proxy_failed", "rank 3 .*Connect"),
+    ("proxy.cc:9", "[Service thread] Accept failed Resource temporarily unavailable", "torn_down",
+     "ignored"),
+    ("init.cc:9", "Invalid config blocking attribute value -2147483648", "versions_differ",
+     r"\(blocking\).*another version"),
+    ("init.cc:9", "Invalid config maxCTAs attribute value 0", "bad_setting", "value"),
+    # Sockets.
+    (SOCKET, "Net : Call to recv from 10.0.0.9<1> failed : Connection reset by peer", "peer_lost",
+     "Connection reset"),
+    (SOCKET, "Call to connect failed : Connection timed out", "refused", "Connection timed out"),
+    (SOCKET, "socketTryAccept: Accept failed: Bad file descriptor", "socket_closed",
+     "another thread"),
+    (SOCKET, "Call to bind failed : Address already in use", "no_port", "Address already"),
+    (SOCKET, "Net : error encountered when getting address info : Name or service not known",
+     "no_name", "name of a host"),
+    (SOCKET, "ncclSocketInit: connecting to address with family 0 is neither AF_INET(2) nor "
+     "AF_INET6(10)", "address_empty", "different versions"),
+    ("proxy.cc:9", "[Service thread] Unknown command 5 from localRank -1", "stranger", "scanner"),
+    # Memory and limits of the host.
+    ("misc/shmutils.cc:9", "Error while attaching to shared memory segment /dev/shm/nccl- (size 0)"
+     ", error: No such file or directory (2)", "segment_unnamed", "without a name"),
+    ("misc/shmutils.cc:9", "Error: failed to open /dev/shm/nccl-x1: Permission denied",
+     "segment_refused", "Permission denied"),
+    ("misc/ipcsocket.cc:9", "UDS: Sending data over socket /tmp/nccl-1 failed : Connection refused "
+     "(111)", "no_local_socket", "Connection refused"),
+    # Plugins.
+    ("net_fastsocket.cc:9", "Cannot get incoming CPU.", "harmless", "ignored"),
+    ("sharp_plugin.c:9", "SHARP group create: Streaming Tree lock failed (-18)", "sharp_busy",
+     "no tree left"),
+    ("transport.cc:9", "Cannot initialize CollNet, using point-to-point network instead",
+     "no_sharp", "not to be had"),
+    ("ofi.c:9", "NET/OFI The tuner plugin can not be loaded when explicitly choosing an algorithm "
+     "or protocol with NCCL_ALGO/NCCL_PROTO", "tuner_refused", "tuner"),
+    ("ofi.c:9", "NET/OFI Only EFA provider is supported", "no_efa", "no network card of EFA"),
+    ("ofi.c:9", "NET/OFI Couldn't open EP. RC: -12, ERROR: Out of memory", "efa_refuses",
+     "versions"),
+    ("ofi.c:9", "NET/OFI Request completed with error. RC: 4. Error: unknown error",
+     "efa_transfer", "rank at the other end"),
+    ("init.cc:9", "Error: network Foo not found.", "plugin_refused", "plugin"),
+    # RDMA.
+    (IB, "NET/IB: Got completion from peer 10.0.0.9<1> with status=IBV_WC_RETRY_EXC_ERR(12) "
+     "opcode=IBV_WC_SEND(0) vendor_err=129", "network_error", "error 12"),
+    (IB, "NET/IB : Got completion from peer 10.0.0.9<1> with status=9 opcode=0 len=0 vendor err "
+     "138",
+     "request_refused", "error 9"),
+    (IB, "NET/IB : mlx5_2:1 Got non-fatal async event: port error(10)", "link_down", "port error"),
+    (IB, "NET/IB : Got async event : local catastrophic error", "network_card_failed", "failed"),
+    (IB, "NET/IB : mlx5_2:1 async fatal event on QP (0x7f): local access violation work queue "
+     "error",
+     "queue_failed", "local access violation"),
+    (IB, "NET/IB : mlx5_2:1 GID table changed", "gid_changed", "address"),
+    (IB, "NET/IB : Unable to open device mlx5_2", "no_device_access", "may not be opened"),
+    ("misc/ibvwrap.cc:9", "Call to ibv_modify_qp failed with error No such device", "no_rdma_way",
+     "network namespace"),
+    ("misc/ibvwrap.cc:9", "Call to ibv_modify_qp failed with 110 Connection timed out, on dev "
+     "mlx5_0:1, curr state INIT, next state RTR", "no_rdma_way", r"\(Connection timed out\)"),
+    ("misc/ibvwrap.cc:9", "Call to ibv_modify_qp failed with 22 Invalid argument, on dev mlx5_0:1",
+     "no_rdma_way", "port is down"),
+    ("misc/ibvwrap.cc:9", "Call to ibv_reg_mr failed with error Bad address",
+     "memory_not_registered", "Bad address"),
+    ("misc/ibvwrap.cc:9", "Call to ibv_create_cq failed", "memory_not_pinned", "locked memory"),
+    # What NCCL finds of the machine.
+    ("graph/xml.cc:9", "Could not find real path of /sys/class/pci_bus/0000:01/../../0000:01:00.0",
+     "no_sysfs", "WSL"),
+    ("graph/search.cc:9", "Could not find a path for pattern 4, falling back to simple order",
+     "no_ways_found", "pattern 4"),
+    ("graph/paths.cc:9", "Failed to find reverse path from remNode 0/1000 nlinks 3 to node 0/2000",
+     "one_way_link", "one end only"),
+    ("graph/search.cc:9", "XML Import Channel : dev 4 not found.", "graph_file",
+     "NCCL_GRAPH_FILE"),
+    ("graph/topo.h:9", "Could not find NET with id 0", "not_in_topology", r"device \(NET\)"),
+    ("transport.cc:9", "No transport found for rank 0[1000] -> rank 1[2000]", "no_transport",
+     "rank 0 to rank 1"),
+    ("mnnvl.cc:9", "MNNVL (cliqueSize 8) is available but not working on this system.", "imex",
+     "IMEX"),
+    # CUDA, HIP and the driver.
+    ("enqueue.cc:9", "Cuda failure 'named symbol not found'", "no_kernel", "named symbol"),
+    ("enqueue.cc:9", "HIP failure 'invalid kernel file'", "no_kernel", "invalid kernel file"),
+    ("init.cc:9", "Cuda failure 101 'invalid device ordinal'", "no_such_card", "does not see"),
+    ("init.cc:9", "Cuda failure 'all CUDA-capable devices are busy or unavailable'", "card_busy",
+     "busy"),
+    ("init.cc:9", "Cuda failure 'CUDA driver version is insufficient for CUDA runtime version'",
+     "driver_unfit", "driver version"),
+    ("misc/nvmlwrap.cc:9", "nvmlDeviceGetHandleByPciBusId() failed: Not Found", "nvml_fails",
+     "Not Found"),
+    ("proxy.cc:9", "Cuda failure 'unspecified launch failure'", "program_failed", "kernel"),
+    ("proxy.cc:9", "Cuda failure 'uncorrectable NVLink error detected during the execution'",
+     "card_broken", "hardware"),
+    ("transport/p2p.cc:9", "Cuda failure 1 'invalid argument'", "no_peer_access", "P2P by IPC"),
+    ("transport/p2p.cc:9", "hipIpcGetMemHandle failed : invalid argument", "no_peer_access",
+     "hipIpcGetMemHandle"),
+    ("transport/nvls.cc:9", "Cuda failure 1 'invalid argument'", "nvls_failed", "NVSwitch"),
+    ("allocator.cc:9", "[Rem Allocator] Allocation failed", "out_of_memory", "memory is full"),
+    ("nccl/src/register/register.cc:9 (ncclRegister)", "Cuda failure 500 'named symbol not found'",
+     "buffer_not_registered", "ncclMemAlloc"),
+    ("include/alloc.h:9", "Cuda failure 801 'operation not supported'", "not_to_be_had",
+     "operation not supported"),
+    ("include/alloc.h:9", "Cuda failure 1 'invalid argument'", "call_refused", "invalid argument"),
+    ("misc/cudawrap.cc:9", "Cuda failure 900 'operation not permitted when stream is capturing'",
+     "captured", "CUDA graph"),
+]  # fmt: skip
+HARMLESS = {"harmless", "torn_down"}
+
+
+def findings(text):
+    return diagnose([Given("f", data=text.encode())], None, predict, cluster).findings
+
+
+@pytest.mark.parametrize(("place", "text", "kind", "words"), WARNINGS)
+def test_a_warning_is_told_by_its_cause(place, text, kind, words):
+    found = findings(f"{HEAD}{place} NCCL WARN {text}\n")
+    assert [f.kind for f in found[:1]] == [kind], [str(f.reason) for f in found]
+    assert found[0].fault is (kind not in HARMLESS)
+    assert re.search(words, str(found[0].reason)), str(found[0].reason)
+
+
+def test_every_cause_fills_its_sentences():
+    """A figure in braces is one of a named group, or one that all findings have."""
+    for cause in CAUSES:
+        groups = set(cause.pattern.groupindex)
+        for text in (*cause.reason, cause.advice):
+            wanted = {re.split("[}:]", part)[0] for part in text.split("{")[1:]}
+            names = groups | {"times", "host"}
+            names |= {"needed_bytes"} if groups & {"bytes", "needed"} else set()
+            names |= {"has_bytes"} if "has" in groups else set()
+            names |= {"sent", "wanted"} if {"came", "room"} <= groups else set()
+            assert wanted <= names, (cause.kind, wanted - names)
+
+
+def test_what_another_kind_explains_is_not_told():
+    found = findings(
+        f"{HEAD}transport/nvls.cc:9 NCCL WARN Cuda failure 1 'invalid argument'\n"
+        f"{HEAD}transport/nvls.cc:19 NCCL WARN rank 0 failed to NVLS register sendbuff 0x7\n"
+    )
+    assert [f.kind for f in found] == ["buffer_not_registered"]
+
+
+def test_a_line_without_a_cause_tells_its_part():
+    found = findings(f"{HEAD}graph/topo.cc:9 NCCL WARN Something that nobody has written down\n")
+    assert [f.kind for f in found] == ["nccl_warns"]
+    assert "search for rings and trees" in str(found[0].reason)
+
+
+def test_a_failure_without_a_warning_is_told_by_its_place():
+    found = findings(
+        f"{HEAD}NCCL INFO NCCL_IB_ADDR_RANGE set by environment to 10.9.0.0/16\n"
+        f"{HEAD}NCCL INFO transport/net_ib.cc:282 (ncclIbConnect) -> 2\n"
+        f"{HEAD}NCCL INFO init.cc:1263 -> 2\n"
+    )
+    assert found[0].kind == "gave_up"
+    for words in ("net_ib.cc:282", "ncclSystemError", "RDMA", "NCCL_IB_ADDR_RANGE=10.9.0.0/16"):
+        assert words in str(found[0].reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("RuntimeError: NCCL error: unhandled cuda error (run with NCCL_DEBUG=INFO)",
+         "ncclUnhandledCudaError"),
+        ("it fails with NCCL Error 2: unhandled system error", "ncclSystemError"),
+        ("ncclRemoteError: A call failed possibly due to a network error", "ncclRemoteError"),
+    ],
+)  # fmt: skip
+def test_a_bare_result_asks_for_the_log(text, name):
+    (found,) = findings(f"Traceback (most recent call last):\n{text}\n")
+    assert (found.kind, found.fault) == ("ended_with", True)
+    assert name in str(found.reason)
+    assert "NCCL_DEBUG=INFO" in str(found.advice)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("[FATAL ERROR]: HIP failure: 'invalid device pointer'", "no_peer_access"),
+        ("NET/IB: Got completion from peer 10.0.0.9<1> with status=12 opcode=1", "network_error"),
+        ("Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000", "duplicate_card"),
+        ("libibverbs: Warning: no userspace device-specific driver found for /sys/u0",
+         "no_provider"),
+        ("NCCL operation ncclCommInitRank(&comm) failed: unhandled cuda error. Last NCCL "
+         "warning(error) log entry (may be unrelated) 'Cuda failure 2 'out of memory''.; scope",
+         "out_of_memory"),
+    ],
+)  # fmt: skip
+def test_what_others_say_of_nccl_is_read(text, kind):
+    found = findings(f"one\n{text}\n")
+    assert found[0].kind == kind
+    assert found[0].evidence[0].line == 2
+
+
+def test_a_way_back_beside_followers_only_is_told():
+    found = findings(
+        f"{HEAD}NCCL INFO misc/socket.cc:567 -> 2\n"
+        f"{HEAD}proxy.cc:9 NCCL WARN [Proxy Service 3] Failed to execute operation Connect from "
+        "rank 3, retcode 2\n"
+    )
+    assert "gave_up" in {f.kind for f in found}
+
+
+RETRY = f"{HEAD}NCCL INFO Call to connect returned Connection refused, retrying\n"
+
+
+def test_retries_are_told_while_the_start_is_not_through():
+    assert findings(RETRY)[0].kind == "retrying"
+    through = RETRY + f"{HEAD}NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\n"
+    assert not any(f.fault for f in findings(through))
+
+
+SYMBOLS = f"{HEAD}NCCL INFO NET/Plugin: Failed to find ncclNetPlugin_v8 symbol.\n"
+
+
+def test_missing_symbols_of_plugins_are_told_only_alone():
+    (found,) = findings(SYMBOLS)
+    assert (found.kind, found.fault) == ("no_plugin", False)
+    (none,) = findings(f"{HEAD}NCCL INFO NET/Plugin : No plugin found (libnccl-net.so)\n")
+    assert none.kind == "no_plugin"
+    both = findings(SYMBOLS + f"{HEAD}{IB} NCCL WARN NET/IB : mlx5_2:1 GID table changed\n")
+    assert "no_plugin" not in {f.kind for f in both}
+
+
+TUNNEL = f"{HEAD}NCCL INFO Bootstrap : Using [0]ip6tnl0:fe80::1%ip6tnl0<0> [1]eth0:10.0.0.1<0>\n"
+
+
+def test_a_tunnel_or_loopback_is_no_way_between_hosts():
+    found = findings(TUNNEL)
+    assert (found[0].kind, found[0].fault) == ("odd_interface", True)
+    assert "ip6tnl0 (fe80::1%ip6tnl0)" in str(found[0].reason)
+    one = TUNNEL + f"{HEAD}NCCL INFO comm 0x1 rank 0 nRanks 2 nNodes 1 localRanks 2 localRank 0\n"
+    assert not any(f.kind == "odd_interface" for f in findings(one))
+    second = TUNNEL.replace("[0]ip6tnl0", "[0]eth1:10.0.0.2<0> [1]ip6tnl0")
+    assert not any(f.kind == "odd_interface" for f in findings(second))
+    loop = f"{HEAD}NCCL INFO Bootstrap : Using lo:127.0.0.1<0>\n"
+    assert not any(f.kind == "odd_interface" for f in findings(loop))
+    assert findings(loop + loop.replace("a1:", "a2:"))[0].kind == "odd_interface"
