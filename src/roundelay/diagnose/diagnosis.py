@@ -26,7 +26,7 @@ AREAS: Final = ("hang", "machine", "speed", "time")
 BROKEN: Final = frozenset(
     {"card_failed", "linkless", "few_links", "no_route", "network_error", "no_shared_memory",
      "memory_not_pinned", "process_lost", "ranks_missing", "out_of_memory", "killed", "crashed",
-     "raised", "docker_address", "duplicate_card", "memory_refused", "no_rdma_way",
+     "raised", "ended_first", "docker_address", "duplicate_card", "memory_refused", "no_rdma_way",
      "no_interface", "no_cuda", "no_peer_access", "segment_gone", "topology_file",
      "no_files_left", "no_threads_left", "rank_twice"}
 )  # fmt: skip

@@ -22,8 +22,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("iblinkinfo", re.compile(rb"\d\[[^\[\]\n]*\]\s*==\([^\n]{0,200}\)==>")),
     ("topology_yaml", re.compile(rb"^[ \t]*-[ \t]+topology:\s", re.M)),
     ("kueue", re.compile(rb"^[ \t]*(?:apiVersion:\s*[\"']?)?kueue\.x-k8s\.io/", re.M)),
-    ("topograph", re.compile(rb"^switches:[ \t]*\r?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]+[\w.-]+:",
-                             re.M)),
+    ("topograph", re.compile(rb"^switches:[ \t]*\r?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]+[\w.-]+:|"
+                             rb"^capacity_blocks:[ \t]*\r?\n|^[ \t]+capacity_blocks:", re.M)),
     ("nodelist", re.compile(rb"\bSLURM_(?:JOB_)?NODELIST=\w")),
     ("inspector_prom", re.compile(rb"^\s{0,9}nccl_(?:p2p_)?(?:bus_bandwidth_gbs|"
                                   rb"(?:collective_)?exec_time_microseconds)\{", re.M)),
@@ -62,6 +62,13 @@ _OWN: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
 )  # fmt: skip
 """Of our own files that are text, in the order in which they are looked for."""
 _LOG: Final = re.compile(rb'\A\s*\{\s*"cluster":\s*"[^"]{0,400}",\s*"nodes":\s*\d+,\s*"cards"')
+_PIECE: Final = re.compile(rb'"(?:ph"\s*:\s*"|ctrl_?[Dd]eps"\s*:|comm_type"\s*:)')
+"""What an event of a trace has, or a node of an execution trace."""
+_PROFILED: Final = re.compile(rb'"cat"\s*:\s*"(?:COLL|P2P|GROUP)"')
+"""Of what NCCL's example of a profiler writes."""
+PIECES: Final = 200
+"""Events of a list from which it is a trace, and no part that somebody has cut out."""
+_HWLOC: Final = re.compile(rb"<topology\b[^>]{0,200}>\s*<object\b|hwloc2?\.dtd")
 _XML: Final = re.compile(rb"<(system|cpu|pci|gpu|nic|graphs|graph|algo)\b")
 _CHAKRA: Final = re.compile(rb"[\x80-\xff]*[\x03-\x7f]\x0a[\x03-\x08\x0b\x0c\x0e-\x1f]\d+\.\d+\.\d")
 """A length, and a message that begins with a version."""
@@ -104,6 +111,8 @@ def kinds_of(given: Given) -> tuple[str, ...]:
             return (kind or "facts", *(["watchdog"] if said and not kind else []))
     if own := next((kind for kind, mark in _OWN if mark.search(head)), ""):
         return (own,)
+    if _HWLOC.search(head):
+        return ("hwloc",)
     element = _XML.search(head)
     if element and (start[:1] == b"<" or b"NCCL INFO" not in head):
         return (XML_KINDS.get(element[1], "nccl_topology"),)
@@ -151,4 +160,7 @@ def _json(head: bytes) -> str:
         return "mscclpp"
     if b'"workload_graph"' in head or (b'"nodes"' in head and b'"schema"' in head):
         return "execution_trace"
-    return ""
+    if _PIECE.search(head) is None:
+        return ""
+    listed = head.lstrip()[:1] == b"[" and _PROFILED.search(head) is None
+    return "trace" if listed and head.count(b'"ph"') > PIECES else "pieces"

@@ -24,6 +24,7 @@ from ..formats.nccl_graph import read_nccl_graph
 from ..formats.nccl_log import joined, read_nccl_lines
 from ..formats.nccl_topology import read_nccl_topology
 from ..formats.note import Note
+from ..formats.pieces import read_pieces
 from ..formats.plain import text_of
 from ..formats.ras import read_ras
 from ..formats.rocm_topo import read_rocm_topo
@@ -48,6 +49,7 @@ from .jobs import log_jobs, resting_on, said_jobs
 from .logs import log_findings
 from .machines import machine_findings
 from .orders import dump_findings, trace_findings
+from .pieces import piece_findings
 from .placements import kueue_findings, nodelist_findings
 from .plans import msccl_findings, plan_findings, read_plan
 from .ras import ras_findings
@@ -120,8 +122,11 @@ def _joint(found: Diagnosis) -> list[Finding]:
     ended = ended_findings(found.ended)
     full = any(finding.kind == "out_of_memory" for finding in ended)
     logged = [f for f in _logged(found) if not (full and f.kind == "out_of_memory")]
+    dumped = _dumped(found)
+    if dumped or any(f.area == "hang" for f in logged):  # which say more than an exit code
+        ended = [f for f in ended if f.kind != "ended_first"]
     return [
-        *ended, *_dumped(found), *logged,
+        *ended, *dumped, *logged,
         *time_findings(found.traces), *trace_findings(found.traces), *ras_findings(found.reports),
         *inspected_findings(found.inspected), *averaged_findings(found.averaged),
     ]  # fmt: skip
@@ -274,9 +279,37 @@ def _trace(found: Diagnosis, given: Given, model: Model) -> None:
 
 
 def _execution(found: Diagnosis, given: Given, model: Model) -> None:
-    graph = read_chakra(given.whole())
+    data = given.whole()
+    try:
+        graph = read_chakra(data)
+    except RoundelayError:
+        if not _part(found, given.name, data):
+            raise
+        return
     found.findings += graph_time_findings(given.name, graph)
     found.notes += [(given.name, note) for note in graph.notes]
+
+
+def _pieces(found: Diagnosis, given: Given, model: Model) -> None:
+    if not _part(found, given.name, given.whole()):
+        raise RoundelayError(f"{given.name}: no sound JSON; {EXPECTED}")
+
+
+def _hwloc(found: Diagnosis, given: Given, model: Model) -> None:
+    raise RoundelayError(
+        f"{given.name}: the file of hwloc (lstopo), which has no links between cards; expected "
+        "NCCL's own, which any program writes that uses NCCL with NCCL_TOPO_DUMP_FILE=topo.xml, or "
+        "the output of nvidia-smi topo -m"
+    )
+
+
+def _part(found: Diagnosis, name: str, data: bytes) -> bool:
+    """Of what is cut out of a trace, or cut off; whether there is any."""
+    pieces, notes = read_pieces(data)
+    told = piece_findings(name, pieces)
+    found.findings += told
+    found.notes += [(name, note) for note in notes]
+    return bool(told)
 
 
 def _ras(found: Diagnosis, given: Given, model: Model) -> None:
@@ -316,7 +349,8 @@ TAKE: Final = MappingProxyType(
         "flight": _flight, "nccl_tests": take_text,
         "nccl_tests_json": take_json,
         "facts": take_facts, "topology_conf": _fabric(read_topology_conf),
-        "trace": _trace, "execution_trace": _execution, "ras": _ras, "inspector": _inspector,
+        "trace": _trace, "execution_trace": _execution, "pieces": _pieces, "hwloc": _hwloc,
+        "ras": _ras, "inspector": _inspector,
         "inspector_prom": _inspector_prom,
         "ibnetdiscover": _fabric(read_ibnetdiscover), "ibnet_flat": _fabric(read_ibnet_flat),
         "iblinkinfo": _fabric(read_iblinkinfo), "topograph": _fabric(read_topograph),

@@ -33,6 +33,8 @@ def prints_differ(file: str, said: Watched) -> Finding | None:
     }  # fmt: skip
     reason = ["At sequence {sequence} rank {rank} calls {operation} with {one}, rank {other} with "
               "{two}."]  # fmt: skip
+    if kind == "calls_differ" and not a.sequence:
+        reason = ["Rank {rank} calls {one}, rank {other} {two}, where all must call the same."]
     advice = "Look for a branch that the two ranks take differently."
     if kind == "sizes_differ" and "GATHER" in a.operation:
         reason.append("Every rank must bring a piece of the same size: most likely what is shared "

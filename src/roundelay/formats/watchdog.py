@@ -21,12 +21,12 @@ SPEAKS: Final = re.compile(
     rb"WorkNCCL\(|detected by watchdog|CollectiveFingerPrint\(|RAS|gloo|onnectFullMesh|"
     rb"monitoredBarrier|Timed out waiting|next_op=|Connection closed by peer|does not support|"
     rb"Invalid scalar type|Address already in use|watchdog got stuck|loopback address|"
-    rb"ot all ranks joining|missing ranks: \{|collective: "
+    rb"ot all ranks joining|missing ranks: \{|collective: |is running collective:"
 )
 """What stands in every message."""
 LONGEST: Final = 2000
 """Bytes of a line that may have been broken in two."""
-_BROKEN: Final = re.compile(rb"WorkNCCL\([^)]*$")
+_BROKEN: Final = re.compile(rb"WorkNCCL\([^)]*$|is running (?:inconsistent )?collective:\s*$")
 _RANK: Final = re.compile(
     r"\[Rank (\d{1,15})\]|(?:PG[^\]]*|\[)Rank (\d{1,15})\]|\[rank(\d{1,15})\]"
 )
