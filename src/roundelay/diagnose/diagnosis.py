@@ -28,7 +28,8 @@ BROKEN: Final = frozenset(
      "memory_not_pinned", "process_lost", "ranks_missing", "out_of_memory", "killed", "crashed",
      "raised", "ended_first", "docker_address", "duplicate_card", "memory_refused", "no_rdma_way",
      "no_interface", "no_cuda", "no_peer_access", "segment_gone", "topology_file",
-     "no_files_left", "no_threads_left", "rank_twice"}
+     "no_files_left", "no_threads_left", "rank_twice", "too_many_ranks",
+     "port_taken", "store_unreachable", "no_id"}
 )  # fmt: skip
 """What must be mended before anything else is worth a look."""
 ASIDE: Final = frozenset({"incomplete", "unknown_kinds", "plan_refused", "ids_twice"})

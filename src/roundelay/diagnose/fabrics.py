@@ -11,7 +11,7 @@ from .seen import names
 
 def fabric_findings(file: str, fabric: Fabric) -> list[Finding]:
     """How the hosts hang together; and what is missing."""
-    found = [_unlisted(file, fabric), _no_tree(file, fabric), _parted(file, fabric),
+    found = [_unlisted(file, fabric), _no_tree(file, fabric), _no_common(file, fabric),
              _twice(file, fabric),
              _blocks(file, fabric) if fabric.kind == "block"
              else _levels(file, fabric) if fabric.all_hosts else None,
@@ -61,7 +61,7 @@ def _no_tree(file: str, fabric: Fabric) -> Finding | None:
     )  # fmt: skip
 
 
-def _parted(file: str, fabric: Fabric) -> Finding | None:
+def _no_common(file: str, fabric: Fabric) -> Finding | None:
     """Switches of a tree that no other joins (Slurm's topology.conf(5))."""
     if (fabric.source, fabric.kind) != ("slurm", "tree") or fabric.unlisted:
         return None
@@ -71,7 +71,7 @@ def _parted(file: str, fabric: Fabric) -> Finding | None:
         return None
     figures: Figures = {"count": len(tops), "tops": names(tops, 8)}
     return tell(
-        "parted", file, figures,
+        "no_common_switch", file, figures,
         ["The tree is in {count:part|parts}, which no switch joins; their uppermost: {tops}. Slurm "
          "starts a job only on hosts that some switch joins, so none spans two parts, however "
          "many hosts are free."],

@@ -289,7 +289,8 @@ class _Reader:
         if "is" in words and "advertised" in words:
             both = any(part in text.lower() for part in ("both", "duplex", "bidirectional"))
             return self._set("duplex", both)
-        if (plain == "nic" or "nic" in words) and not _MODEL.search(text):
+        nic = plain == "nic" or "nic" in words
+        if nic and not _MODEL.search(text) and not _is_sentence(text):
             return self._set("nic", _rate_of(facts.file, plain, text))
         facts.texts[plain] = text
         return "texts"

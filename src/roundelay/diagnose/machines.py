@@ -97,7 +97,8 @@ def _layout(machine: Machine) -> Layout | None:
         return None
     best = min((PATHS.index(way) for way, _ in ways.values()), default=0)
     near = [(card, nics) for card, (way, nics) in ways.items() if PATHS.index(way) <= best]
-    far = [card for card, (way, _) in ways.items() if PATHS.index(way) > best]
+    whole = [card for card in ways if card.name not in machine.missing]
+    far = [card for card in whole if PATHS.index(ways[card][0]) > best]
     return Layout(near, far, PATHS[best])
 
 

@@ -15,6 +15,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("topo_matrix", re.compile(rb"^(?>[^\n]*?\bGPU\d+[\s|]+(?:GPU|NIC|mlx|CPU Aff))[^\n]*+\n"
                                rb"(?:[^\n]*+\n){0,3}?[^\w\n]*+(?:GPU|NIC|mlx5_)\d+[\s|]+(?:X|NV\d+|SYS|NODE|PHB|PXB|PIX|SOC)\b",
                                re.M)),
+    ("topo_matrix", re.compile(rb"^[^\w\n]{0,9}GPU0[ \t|]+X[ \t|]+(?:NV\d+|[A-Z]{3,4})\b[^\n]*+\n"
+                               rb"[^\w\n]{0,9}GPU1[ \t|]", re.M)),
     ("rocm_topo", re.compile(rb"between two GPUs")),
     ("topology_conf", re.compile(rb"^[ \t]*(?:SwitchName|BlockName|RingName)\s*=", re.M | re.I)),
     ("ibnetdiscover", re.compile(rb'^(?:Switch|Ca|Hca|Rt)\s+\d+\s+"', re.M)),
@@ -38,6 +40,11 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                             rb"next_op=\w.{0,400}missing_ranks|watchdog got stuck for|"
                             rb"Using the loopback address|Not all ranks joining collective|"
                             rb"gloo::EnforceNotMet")),
+    ("store", re.compile(rb"store->get\(|store[ -]based barrier on rank|client socket has |"
+                         rb"RendezvousTimeoutError|RendezvousConnection|RendezvousClosedError|"
+                         rb"EADDRINUSE|[Ff]ailed to recv, got 0 bytes|recvValue failed|"
+                         rb"[Tt]imeout waiting for key|server socket has failed|"
+                         rb"wait timeout after \d")),
     ("ended", re.compile(rb"OutOfMemoryError|oom[-_]kill|Out Of Memory|exited on signal|"
                          rb"NVRM: Xid|exitcode\s*:|Traceback \(most recent call|"
                          rb"^\[rank\d{1,7}\]:\s{0,9}[\w.]{1,99}(?:Error|Exception):", re.M)),
@@ -79,6 +86,9 @@ _LATER: Final = MappingProxyType(
                      b"gloo/transport", b"onnectFullMesh", b"monitoredBarrier", b"Timed out wait",
                      b"next_op=", b"watchdog got stuck", b"Using the loopback address",
                      b"Not all ranks joining", b"gloo::EnforceNotMet"),
+        "store": (b"store->get(", b"store based barrier on rank", b"client socket has ",
+                  b"RendezvousTimeout", b"EADDRINUSE", b"got 0 bytes", b"recvValue failed",
+                  b"imeout waiting for key", b"wait timeout after"),
         "ended": (b"OutOfMemoryError", b"oom_kill", b"oom-kill", b"Out Of Memory",
                   b"exited on signal", b"NVRM: Xid", b"exitcode", b"Traceback (most recent call"),
     }
@@ -116,7 +126,8 @@ def kinds_of(given: Given) -> tuple[str, ...]:
     element = _XML.search(head)
     if element and (start[:1] == b"<" or b"NCCL INFO" not in head):
         return (XML_KINDS.get(element[1], "nccl_topology"),)
-    return _later(given, head, tuple(kind for kind, mark in _MARKS if mark.search(head)))
+    found = dict.fromkeys(kind for kind, mark in _MARKS if mark.search(head))
+    return _later(given, head, tuple(found))
 
 
 def _later(given: Given, head: bytes, found: tuple[str, ...]) -> tuple[str, ...]:

@@ -56,6 +56,7 @@ from .ras import ras_findings
 from .recognise import kinds_of
 from .seen import names
 from .speed import take_facts, take_json, take_text
+from .stores import store_findings
 from .times import averaged_findings, graph_time_findings, inspected_findings, time_findings
 from .watched import watched_findings
 
@@ -123,7 +124,9 @@ def _joint(found: Diagnosis) -> list[Finding]:
     full = any(finding.kind == "out_of_memory" for finding in ended)
     logged = [f for f in _logged(found) if not (full and f.kind == "out_of_memory")]
     dumped = _dumped(found)
-    if dumped or any(f.area == "hang" for f in logged):  # which say more than an exit code
+    if dumped or any(
+        f.area == "hang" for f in (*logged, *found.findings)
+    ):  # which say more than an exit code
         ended = [f for f in ended if f.kind != "ended_first"]
     return [
         *ended, *dumped, *logged,
@@ -246,6 +249,10 @@ def _watchdog(found: Diagnosis, given: Given, model: Model) -> None:
     found.said.append((given.name, read_watchdog_lines(given.lines(), given.name)))
 
 
+def _store(found: Diagnosis, given: Given, model: Model) -> None:
+    found.findings += store_findings(given.name, given.lines())
+
+
 def _ended(found: Diagnosis, given: Given, model: Model) -> None:
     found.ended += read_ended_lines(given.lines(), given.name)
 
@@ -345,7 +352,7 @@ TAKE: Final = MappingProxyType(
     {
         **{kind: _machine(read) for kind, read in READ.items()},
         "nccl_graph": _told(read_nccl_graph, graph_findings),
-        "nccl_log": _log, "watchdog": _watchdog, "ended": _ended,
+        "nccl_log": _log, "watchdog": _watchdog, "ended": _ended, "store": _store,
         "flight": _flight, "nccl_tests": take_text,
         "nccl_tests_json": take_json,
         "facts": take_facts, "topology_conf": _fabric(read_topology_conf),

@@ -106,8 +106,8 @@ def _ends(text: str, line: Line, reported: int | None, near: bool) -> Iterator[E
         said = f"{raised['name']}: {raised['said']}"[:200]
         yield End(int(raised["rank"]) if raised["rank"] else rank, "memory" if memory else "raised",
                   0, said, line)  # fmt: skip
-    elif code := _LEFT.search(text):
-        yield End(reported if rank is None else rank, "left", int(code[1]), f"exit code {code[1]}",
+    elif left := _LEFT.search(text):
+        yield End(reported if rank is None else rank, "left", int(left[1]), f"exit code {left[1]}",
                   line)  # fmt: skip
     elif _OOM.search(text):
         yield End(rank, "killed", 9, "out of memory of the host", line)

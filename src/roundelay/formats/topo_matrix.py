@@ -65,12 +65,48 @@ def read_topo_matrix(data: bytes) -> Machine:
     table = _Table()
     for number, raw in enumerate(text_of(data).split("\n"), 1):
         _take(table, number, _ESCAPES.sub("", raw).rstrip("\r"))
+    if not table.columns:
+        table = _without_head(data)
     if not table.columns or not table.rows:
         raise RoundelayError(
             "no table of `nvidia-smi topo -m`: expected a head such as GPU0 GPU1 CPU Affinity, and "
             "a row for every name in it"
         )
     return _machine(table)
+
+
+def _without_head(data: bytes) -> _Table:
+    """A table whose head was not copied: rows of cards tell how many columns there are.
+
+    NVLinks join cards alone, and every card that has a row has a column.
+    """
+    rows: list[list[str]] = []
+    for raw in text_of(data).split("\n"):
+        words = _words(_QUOTE.sub("", _ESCAPES.sub("", raw)))
+        at = int(words[0][3:]) if words and _CARD.fullmatch(words[0]) else -1
+        if 0 <= at < WIDEST and at == len(rows) and words[at + 1 : at + 2] == ["X"]:
+            rows.append(words[1:])
+    table = _Table()
+    if len(rows) < 2:
+        return table
+    wide = max(next((i for i, w in enumerate(r) if not _cell(w)), len(r)) for r in rows)
+    linked = [i + 1 for r in rows for i, word in enumerate(r[:wide]) if _LINKS.fullmatch(word)]
+    cards = max(len(rows), *linked) if linked else len(rows)
+    table.columns = [f"GPU{i}" for i in range(cards)]
+    table.columns += [f"NIC{i}" for i in range(max(0, wide - cards))]
+    table.notes.append(
+        Note(
+            0,
+            message(
+                "no head: {n:card|cards} and {m:network card|network cards} are told by the rows",
+                n=cards,
+                m=max(0, wide - cards),
+            ),
+        )
+    )
+    for number, raw in enumerate(text_of(data).split("\n"), 1):
+        _take(table, number, _ESCAPES.sub("", raw).rstrip("\r"))
+    return table
 
 
 def _words(text: str) -> list[str]:

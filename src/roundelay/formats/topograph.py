@@ -47,13 +47,13 @@ def read_topograph(data: bytes) -> Fabric:
     for block in (b for b in _listed(document.get("blocks")) if isinstance(b, dict)):
         at = yaml.line(block)
         name, found = str(block.get("switch", ""))[:200], _hosts(lists, block.get("nodes"), at)
+        domains[_domain(block)] += len(found)
         if placed and not name:
             loose += found
             continue
         if name not in switches:
             switches[name], lines[name] = name or f"block {len(switches)}", at
         own.setdefault(name, []).extend(found)
-        domains[_domain(block)] += len(found)
     if not any(own.values()):
         notes.append(Note(0, message("no nodes stand in the file")))
     unlisted = tuple(dict.fromkeys(c.b for c in cables if c.b not in switches))
@@ -67,9 +67,10 @@ def read_topograph(data: bytes) -> Fabric:
 
 def _by_name(document: Any) -> dict[str, Any] | None:
     """A model with its switches by name; older ones list them, with blocks of their own names."""
-    switches = document.get("switches") if isinstance(document, dict) else None
+    whole: dict[str, Any] = document if isinstance(document, dict) else {}
+    switches = whole.get("switches")
     if isinstance(switches, dict):
-        return document
+        return whole
     if not isinstance(switches, list):
         return None
     named = {str(s.get("name", ""))[:200]: s for s in switches if isinstance(s, dict)}
@@ -77,9 +78,9 @@ def _by_name(document: Any) -> dict[str, Any] | None:
           for block in _listed(s.get("capacity_blocks"))}  # fmt: skip
     blocks = [
         {**block, "switch": on.get(str(block.get("name", "")), "")}
-        for block in _listed(document.get("capacity_blocks")) if isinstance(block, dict)
+        for block in _listed(whole.get("capacity_blocks")) if isinstance(block, dict)
     ]  # fmt: skip
-    return {**document, "switches": named, "blocks": blocks}
+    return {**whole, "switches": named, "blocks": blocks}
 
 
 def _listed(value: Any) -> list[Any]:
@@ -98,6 +99,8 @@ def _sizes(domains: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _domain(block: dict[str, Any]) -> str:
+    if block.get("nvlink"):  # of older models
+        return str(block["nvlink"])
     for table in ("annotations", "labels"):
         inside = block.get(table)
         for key, value in inside.items() if isinstance(inside, dict) else ():

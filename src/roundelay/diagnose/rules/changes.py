@@ -57,6 +57,26 @@ def falls_with_cards(case: Case) -> Finding | None:
     )  # fmt: skip
 
 
+def grows_with_cards(case: Case) -> Finding | None:
+    """As many times the cards, as many times the rate: each brings a network card."""
+    series = sorted(case.facts.by_ranks.items())
+    if len(series) != 2 or (case.nodes or 1) < 2:
+        return None
+    (few, slow), (many, fast) = series
+    if slow <= 0 or abs(fast / slow - many / few) > 0.15 * many / few:
+        return None
+    figures: Figures = {"few": few, "slow_GBps": slow, "many": many, "fast_GBps": fast,
+                        "times": many / few}  # fmt: skip
+    return found(
+        case, "grows_with_cards", figures,
+        ["{times} times the cards on the same hosts, {times} times the rate ({slow_GBps} and "
+         "{fast_GBps} GB/s): between nodes a card uses the network cards that are next to it, so "
+         "with fewer cards of a node some network cards carry nothing."],
+        "Compare with the rate of the network cards that are used; NCCL_DEBUG=INFO names them.",
+        case.cited("by_ranks"), confidence=0.7,
+    )  # fmt: skip
+
+
 def _no_loss(case: Case, figures: Figures) -> Finding:
     grown = figures["after_GBps"] > figures["before_GBps"]  # type: ignore[operator]
     alike = float(figures["times"]) < 1 / OLDER
