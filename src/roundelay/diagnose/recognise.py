@@ -39,7 +39,7 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                             rb"Invalid scalar type|connectFullMesh|Timed out waiting \d+|"
                             rb"next_op=\w.{0,400}missing_ranks|watchdog got stuck for|"
                             rb"Using the loopback address|Not all ranks joining collective|"
-                            rb"gloo::EnforceNotMet")),
+                            rb"gloo::EnforceNotMet|Timeout at NCCL work: \d")),
     ("store", re.compile(rb"store->get\(|store[ -]based barrier on rank|client socket has |"
                          rb"RendezvousTimeoutError|RendezvousConnection|RendezvousClosedError|"
                          rb"EADDRINUSE|[Ff]ailed to recv, got 0 bytes|recvValue failed|"
@@ -85,7 +85,7 @@ _LATER: Final = MappingProxyType(
         "watchdog": (b"WorkNCCL(", b"detected by watchdog", b"CollectiveFingerPrint(", b"NCCLRAS",
                      b"gloo/transport", b"onnectFullMesh", b"monitoredBarrier", b"Timed out wait",
                      b"next_op=", b"watchdog got stuck", b"Using the loopback address",
-                     b"Not all ranks joining", b"gloo::EnforceNotMet"),
+                     b"Not all ranks joining", b"gloo::EnforceNotMet", b"Timeout at NCCL work"),
         "store": (b"store->get(", b"store based barrier on rank", b"client socket has ",
                   b"RendezvousTimeout", b"EADDRINUSE", b"got 0 bytes", b"recvValue failed",
                   b"imeout waiting for key", b"wait timeout after"),

@@ -29,7 +29,7 @@ from ..formats.plain import text_of
 from ..formats.ras import read_ras
 from ..formats.rocm_topo import read_rocm_topo
 from ..formats.slurm import read_topology_conf
-from ..formats.topo_matrix import read_topo_matrix
+from ..formats.topo_matrix import read_peers, read_topo_matrix, tables_of
 from ..formats.topograph import read_topograph
 from ..formats.topology_yaml import read_topology_yaml
 from ..formats.watchdog import read_watchdog_lines
@@ -49,6 +49,7 @@ from .jobs import log_jobs, resting_on, said_jobs
 from .logs import log_findings
 from .machines import machine_findings
 from .orders import dump_findings, trace_findings
+from .peers import peer_findings
 from .pieces import piece_findings
 from .placements import kueue_findings, nodelist_findings
 from .plans import msccl_findings, plan_findings, read_plan
@@ -195,6 +196,24 @@ def _machine(read: Callable[[bytes], Machine]) -> Callable[[Diagnosis, Given, Mo
         found.notes += [(given.name, note) for note in machine.notes]
 
     return take
+
+
+def _matrices(found: Diagnosis, given: Given, model: Model) -> None:
+    """The tables of `nvidia-smi topo`; a text may have those of several machines."""
+    data = given.whole()
+    tables = tables_of(data)
+    lines = text_of(data).split("\n")
+    first = True
+    for line, table in tables:
+        if peers := read_peers(table):
+            found.findings += peer_findings(given.name, peers, lines)
+            continue
+        machine = read_topo_matrix(table)
+        name = given.name if first else f"{given.name}:{line}"
+        found.machines.append((name, machine))
+        found.findings += machine_findings(name, machine, lines)
+        found.notes += [(given.name, note) for note in machine.notes]
+        first = False
 
 
 def read_machine(given: Given) -> Machine:
@@ -350,7 +369,7 @@ READ: Final = MappingProxyType(
 """What describes a machine."""
 TAKE: Final = MappingProxyType(
     {
-        **{kind: _machine(read) for kind, read in READ.items()},
+        **{kind: _machine(read) for kind, read in READ.items()}, "topo_matrix": _matrices,
         "nccl_graph": _told(read_nccl_graph, graph_findings),
         "nccl_log": _log, "watchdog": _watchdog, "ended": _ended, "store": _store,
         "flight": _flight, "nccl_tests": take_text,
