@@ -27,6 +27,7 @@ from roundelay.diagnose.ended import ended_findings
 from roundelay.diagnose.facts import read_facts
 from roundelay.diagnose.given import Given
 from roundelay.diagnose.own import TOLD
+from roundelay.diagnose.pieces import piece_findings
 from roundelay.diagnose.together import diagnose
 from roundelay.executors.algos import prove_msccl
 from roundelay.executors.plans import prove_mscclpp
@@ -43,12 +44,14 @@ from roundelay.formats.inspector_prom import read_inspector_prom
 from roundelay.formats.kineto import read_kineto
 from roundelay.formats.kueue import read_kueue
 from roundelay.formats.msccl_xml import broken_limits, read_msccl
+from roundelay.formats.mscclpp_older import read_mscclpp_older
 from roundelay.formats.mscclpp_plan import read_mscclpp
 from roundelay.formats.nccl_graph import read_nccl_graph
 from roundelay.formats.nccl_log import read_nccl_log
 from roundelay.formats.nccl_tests import read_nccl_tests, read_nccl_tests_json
 from roundelay.formats.nccl_topology import read_nccl_topology
 from roundelay.formats.pickled import read_pickle
+from roundelay.formats.pieces import read_pieces
 from roundelay.formats.ras import read_ras
 from roundelay.formats.rocm_topo import read_rocm_topo
 from roundelay.formats.schedule import read_schedule, write_schedule
@@ -106,6 +109,14 @@ ValueError: bad shard 7
 srun: error: a1: task 6: Out Of Memory
 [ 12.3] NVRM: Xid (PCI:0000:1a:00): 79, pid=1, GPU has fallen off the bus.
 """
+OLDER = (b'{"name":"p","collective":"allreduce","protocol":"LL","inplace":true,"gpus":[{"id":0,'
+         b'"inputChunks":1,"threadblocks":[{"id":0,"ops":[{"name":"ppkt"}]}]}]}')  # fmt: skip
+PIECES = (b'{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllGather_bf16_RING_LL(x)","dur":9.5,'
+          b'"args":{"grid":[2,1,1],"Group size":4,"In msg nelems":8,"dtype":"Float"}},\n...\n'
+          b'[{"cat":"COLL","ph":"b","name":"AllReduce","args":{"Count":4,"Datatype":"ncclInt8"}}]'
+          b'{"id":"4","name":"nccl:all_reduce","type":"COMP_NODE","ctrlDeps":["3"]}{"schema":"1",'
+          b'"nodes":[{"id":3,"name":"process_group:init","ctrl_deps":2,"inputs":{"values":["[{'
+          b'\\"pg_name\\":\\"0\\",\\"ranks\\":[0, 1]}]"]}}]}')  # fmt: skip
 FACTS = b'{"op": "all_reduce", "gpu": "H100", "gpus": 8, "busbw_GBps": 360, "advertised": 900}'
 
 
@@ -123,7 +134,7 @@ def seeds():
         "job.json": b'{"exchange": [{"name": "a", "pattern": "chain", "groups": [[0, 1], [2, 3]], '
                     b'"size": "1 GiB"}]}',
         "jobs.json": JOBS, "tests.json": TESTS, "bench.json": BENCH, "walk.json": WALK,
-        "ended.log": ENDED,
+        "ended.log": ENDED, "older.json": OLDER, "pieces.json": PIECES,
         "algorithms.toml": b'[[rule]]\ncollective = "all_reduce"\nalgorithm = "ring"\n',
         "nodelist.txt": b"SLURM_JOB_NODELIST=n[1-3]\nSLURM_JOB_NODELIST=n[3,1-2]\n",
     }  # fmt: skip
@@ -198,11 +209,13 @@ READERS = {
     "tuner": (read_tuner, "tuner.conf"),
     "msccl": (msccl, "msccl.xml"),
     "mscclpp": (lambda data: prove_mscclpp(read_mscclpp(data)), "mscclpp.json"),
+    "mscclpp_older": (lambda data: read_mscclpp_older(data).operations(), "older.json"),
     "schedule": (read_schedule, "schedule.json"),
     "timeline": (read_timeline, "x.timeline"),
     "chrome": (read_chrome, "chrome.json"),
     "kineto": (lambda data: read_kineto(BytesIO(data)), "kineto.json"),
     "chakra": (read_chakra, "graph.et"),
+    "pieces": (lambda data: piece_findings("x", read_pieces(data)[0]), "pieces.json"),
     "ras": (read_ras, "ras.txt"),
     "inspector": (read_inspector, "inspector.jsonl"),
     "inspector_prom": (lambda data: read_inspector_prom(BytesIO(data)), "inspector.prom"),

@@ -26,14 +26,15 @@ AREAS: Final = ("hang", "machine", "speed", "time")
 BROKEN: Final = frozenset(
     {"card_failed", "linkless", "few_links", "no_route", "network_error", "no_shared_memory",
      "memory_not_pinned", "process_lost", "ranks_missing", "out_of_memory", "killed", "crashed",
-     "raised", "docker_address", "duplicate_card", "memory_refused", "no_rdma_way",
+     "raised", "ended_first", "docker_address", "duplicate_card", "memory_refused", "no_rdma_way",
      "no_interface", "no_cuda", "no_peer_access", "segment_gone", "topology_file",
      "no_files_left", "no_threads_left", "rank_twice", "ranks_differ", "bad_ranks", "bad_buffer",
      "other_card", "bad_argument", "no_port", "no_name", "address_empty", "segment_unnamed",
      "segment_refused", "handle_refused", "plugin_refused", "request_refused", "link_down",
      "network_card_failed", "queue_failed", "memory_not_registered", "no_sysfs", "one_way_link",
      "graph_file", "no_transport", "imex", "nvls_failed", "driver_unfit", "nvml_fails",
-     "no_kernel", "no_such_card", "card_busy", "card_broken", "program_failed"}
+     "no_kernel", "no_such_card", "card_busy", "card_broken", "program_failed",
+     "too_many_ranks", "port_taken", "store_unreachable", "no_id"}
 )  # fmt: skip
 """What must be mended before anything else is worth a look."""
 ASIDE: Final = frozenset({"incomplete", "unknown_kinds", "plan_refused", "ids_twice"})

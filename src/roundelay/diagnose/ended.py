@@ -42,14 +42,23 @@ _SAID: Final[MappingProxyType[Cause, _Told]] = MappingProxyType({
     "raised": _Told(
         "raised", "Rank {ranks} ended with an error of its own: {said}.",
         "Mend that first; read the lines above it.", 0.75),
+    "left": _Told(
+        "ended_first", "Rank {ranks} ended with {said}, the first of those that the launcher "
+        "names; why, only its own error tells, which is not in this text.",
+        "Read what that process wrote before it: its traceback stands further up, or in a file of "
+        "its own (torchrun --log-dir DIR --redirects 3). Where error_file is <N/A>, put @record "
+        "(torch.distributed.elastic.multiprocessing.errors) on main.", 0.8),
 })  # fmt: skip
 
 
 def ended_findings(ends: Sequence[End]) -> list[Finding]:
     """A finding for each cause, with its ranks; each rank of a file by what it met first."""
     first: dict[object, End] = {}
-    for end in ends:
-        who = (end.cause, end.said) if end.rank is None else end.rank
+    telling = {end.line.file for end in ends if end.cause != "left"}
+    for end in sorted(ends, key=lambda end: end.cause == "left" and not end.first):
+        if end.cause == "left" and end.line.file in telling:
+            continue
+        who = (end.cause, end.said, end.local) if end.rank is None else end.rank
         at = (end.line.file, who)
         first.setdefault(at, end)
     by: dict[Cause, list[End]] = {}
@@ -59,9 +68,14 @@ def ended_findings(ends: Sequence[End]) -> list[Finding]:
 
 
 def _told(cause: Cause, ends: Sequence[End]) -> Finding:
+    if cause == "left":
+        ends = ends[:1]
     said, ranks = _SAID[cause], sorted({end.rank for end in ends if end.rank is not None})
+    local = sorted({end.local for end in ends if end.local is not None and end.rank is None})
     figures: Figures = {"ranks": names([str(rank) for rank in ranks], 8) or "?",
                         "said": ends[0].said.rstrip("."), "count": len(ends)}  # fmt: skip
+    if local and not ranks:
+        figures["ranks"] = f"? (local rank {names([str(rank) for rank in local], 8)})"
     reason = [said.reason]
     if cause != "xid":
         reason.append("The others wait for it, or lose their connections to it, and say so later.")

@@ -11,7 +11,8 @@ from .seen import names
 
 def fabric_findings(file: str, fabric: Fabric) -> list[Finding]:
     """How the hosts hang together; and what is missing."""
-    found = [_unlisted(file, fabric), _no_tree(file, fabric),
+    found = [_unlisted(file, fabric), _no_tree(file, fabric), _no_common(file, fabric),
+             _twice(file, fabric),
              _blocks(file, fabric) if fabric.kind == "block"
              else _levels(file, fabric) if fabric.all_hosts else None,
              _slower(file, fabric)]  # fmt: skip
@@ -60,6 +61,42 @@ def _no_tree(file: str, fabric: Fabric) -> Finding | None:
     )  # fmt: skip
 
 
+def _no_common(file: str, fabric: Fabric) -> Finding | None:
+    """Switches of a tree that no other joins (Slurm's topology.conf(5))."""
+    if (fabric.source, fabric.kind) != ("slurm", "tree") or fabric.unlisted:
+        return None
+    below = {cable.b for cable in fabric.cables}
+    tops = [next((name for name in part if name not in below), part[0]) for part in fabric.parts]
+    if len(tops) < 2:
+        return None
+    figures: Figures = {"count": len(tops), "tops": names(tops, 8)}
+    return tell(
+        "no_common_switch", file, figures,
+        ["The tree is in {count:part|parts}, which no switch joins; their uppermost: {tops}. Slurm "
+         "starts a job only on hosts that some switch joins, so none spans two parts, however "
+         "many hosts are free."],
+        "Add a switch above: SwitchName=top Switches=..., or leave it if jobs are to stay within "
+        "a part.",
+        _cited(file, fabric), fault=True, confidence=0.85, area="machine",
+    )  # fmt: skip
+
+
+def _twice(file: str, fabric: Fabric) -> Finding | None:
+    """Hosts on two switches of Slurm's files, each of which takes them for its own."""
+    if fabric.source != "slurm" or fabric.kind not in ("tree", "block") or not fabric.twice:
+        return None
+    where = [name for name, own in fabric.hosts.items() if fabric.twice[0] in own]
+    figures: Figures = {"hosts": names(fabric.twice, 8), "where": names(where, 4)}
+    return tell(
+        "host_twice", file, figures,
+        ["Listed on more than one switch or block: {hosts} ({where}). All but one are a slip, and "
+         "placement by distance rests on it."],
+        "See with ibnetdiscover or the switch's own table on which it hangs, and take it off the "
+        "other.",
+        _cited(file, fabric), fault=True, confidence=0.85, area="machine",
+    )  # fmt: skip
+
+
 def _blocks(file: str, fabric: Fabric) -> Finding:
     each = {len(own) for own in fabric.hosts.values()}
     total = len(fabric.all_hosts)
@@ -97,6 +134,9 @@ def _levels(file: str, fabric: Fabric) -> Finding:
     if fabric.block_sizes:
         figures["sizes"] = names([str(size) for size in fabric.block_sizes])
         reason.append("Hosts that share NVLink make blocks; block sizes for planning: {sizes}.")
+    if fabric.loose:
+        figures["loose"] = names(fabric.loose, 8)
+        reason.append("On no switch: {loose}.")
     if fabric.left_out:
         reason.append("Aggregation nodes ({left_out}) are no hosts.")
     reason += _narrow(fabric, figures)

@@ -40,6 +40,8 @@ _RATES: Final[tuple[tuple[frozenset[str], str], ...]] = tuple(
     (frozenset(words.split()), name)
     for words, name in (
         ("conn connection", "per_connection"),
+        ("before", "before"),
+        ("after", "after"),
         ("advertised datasheet marketed spec", "advertised"),
         ("expected theory theoretical", "expected"),
         ("avg average mean", "average"),
@@ -62,6 +64,8 @@ _MODEL: Final = re.compile(r"\d\s*(?:$|[^\d\s.KMGTkmgt])")
 _BOTH: Final = frozenset(("bidirectional", "duplex", "bidir", "both"))
 """Words of a rate that adds both directions."""
 _NAMED: Final = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?) ?(GB/s|Gb/s|GBps|Gbps)")
+_QUANTITY: Final = re.compile(r"\d+(?:\.\d+)? ?[kKMGT]i?[Bb](?:ps|/s)(?: ?(?:oneway|duplex))?")
+_LABEL_RANKS: Final = re.compile(r"(\d+) ?(?:gpus?|cards?|ranks?)")
 _LABEL_NODES: Final = re.compile(r"(\d+) ?(?:nodes?|hosts?)")
 _LABEL_VERSION: Final = re.compile(r"\d+\.\d+[\w.+]*")
 _LABEL_PAIR: Final = re.compile(r"([^,\s]+)\s*,\s*([^,\s]+)")
@@ -87,12 +91,14 @@ class Facts:
         measured, network: measured, or stated, of the card's links and of the network.
         wire_test: what a test of the network alone gives.
         printed_rdma, printed_nvlink: as DeepEP prints them.
+        before, after: measured before and after a change.
         together, apart: as DeepEP prints them: dispatch and combine timed in one, and each alone.
         per_connection, chunk_bytes, connections, by_chunk: the rate of one connection, its
             pieces' bytes, how many there are, and the rate with pieces of other sizes.
         max_bytes: the largest size that was measured.
         table_ranks: ranks that each printed table names.
-        by_version, by_nodes, by_pair: busbw by a library's version, number of hosts, pair of hosts.
+        by_version, by_nodes, by_ranks, by_pair: busbw by a library's version, number of hosts,
+            number of cards of one host, pair of hosts.
         times, sizes: seconds and bytes, by name.
         flags, settings: what is so or not, and what was set, by name.
         texts: sentences by name.
@@ -127,6 +133,8 @@ class Facts:
     wire_test: float | None = None
     printed_rdma: float | None = None
     printed_nvlink: float | None = None
+    before: float | None = None
+    after: float | None = None
     together: float | None = None
     apart: tuple[float, float] | None = None
     per_connection: float | None = None
@@ -137,6 +145,7 @@ class Facts:
     table_ranks: int | None = None
     by_version: dict[str, float] = field(default_factory=dict)
     by_nodes: dict[int, float] = field(default_factory=dict)
+    by_ranks: dict[int, float] = field(default_factory=dict)
     by_pair: dict[tuple[str, str], float] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
@@ -191,7 +200,7 @@ class _Reader:
         elif isinstance(value, bool):
             self.facts.flags[plain] = value
             field_name = "flags"
-        elif plain in _COUNTS:
+        elif plain in _COUNTS and not _is_sentence(value):
             field_name = self._set(_COUNTS[plain], _count(self.facts.file, name, value))
         elif isinstance(value, int | float) and words[-1] in _MEASURES:
             field_name = self._measure(name, words, value)
@@ -200,7 +209,7 @@ class _Reader:
             rate = _positive(self.facts.file, name, value) * unit
             field_name = self._rate(words, rate, next(sizes, None))
         elif isinstance(value, str):
-            field_name = self._words(plain, words, value)
+            field_name = self._told(words, value) or self._words(plain, words, value)
         else:
             field_name = None
         if field_name is None:
@@ -246,6 +255,12 @@ class _Reader:
             facts.duplex = True if "duplex" in has else facts.duplex
         return self._set(name, rate) if name else None
 
+    def _told(self, words: list[str], text: str) -> str | None:
+        """A measured or expected rate that is written as a text, such as "600 Gb/s"."""
+        if not _QUANTITY.fullmatch(text.strip()) or "nic" in words:
+            return None
+        return self._rate(words, _rate_of(self.facts.file, "_".join(words), text), None)
+
     def _measure(self, name: str, words: list[str], value: float) -> str:
         """A time or a size."""
         known = _positive(self.facts.file, name, value, 2.0**62, "a number")
@@ -274,7 +289,8 @@ class _Reader:
         if "is" in words and "advertised" in words:
             both = any(part in text.lower() for part in ("both", "duplex", "bidirectional"))
             return self._set("duplex", both)
-        if (plain == "nic" or "nic" in words) and not _MODEL.search(text):
+        nic = plain == "nic" or "nic" in words
+        if nic and not _MODEL.search(text) and not _is_sentence(text):
             return self._set("nic", _rate_of(facts.file, plain, text))
         facts.texts[plain] = text
         return "texts"
@@ -284,6 +300,7 @@ class _Reader:
         facts = self.facts
         kinds: tuple[tuple[re.Pattern[str], str, Callable[[re.Match[str]], Any]], ...] = (
             (_LABEL_NODES, "by_nodes", lambda m: int(m[1])),
+            (_LABEL_RANKS, "by_ranks", lambda m: int(m[1])),
             (_LABEL_VERSION, "by_version", lambda m: m[0]),
             (_LABEL_PAIR, "by_pair", lambda m: (m[1], m[2])),
         )
@@ -298,6 +315,11 @@ class _Reader:
             facts.settings.update(values)
             return "settings"
         return None
+
+
+def _is_sentence(value: Any) -> bool:
+    """Whether words stand where a number could."""
+    return isinstance(value, str) and len(value.split()) > 2
 
 
 def _size(word: str) -> int | None:

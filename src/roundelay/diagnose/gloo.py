@@ -52,6 +52,11 @@ _RULES: Final = (
            "that leads to another host."],
           "Read the end of that rank's log; if it lives, name the interface that all hosts share "
           "(GLOO_SOCKET_IFNAME=eth0) and open the ports between them.", 0.75, "machine"),
+    _Rule("refused", re.compile(r"SO_ERROR: Connection refused"), _nothing,
+          ["Nobody listens (any more) where a rank connects to: the rank there has ended, has not "
+           "begun, or offers an address that leads to another host."],
+          "Read the end of the other ranks' logs; if they live, name the interface that all hosts "
+          "share (GLOO_SOCKET_IFNAME=eth0) and open the ports between them.", 0.75, "machine"),
     _Rule("no_route", re.compile(r"Network is unreachable|No route to host"), _nothing,
           ["A host has no way to the address that a rank offers: it is of another interface or "
            "network than the one that the hosts share."],

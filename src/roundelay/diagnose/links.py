@@ -125,6 +125,8 @@ def connected(seen: Seen) -> Finding | None:
     linked = [card for card in machine.cards if card.links]
     if not linked:
         return _by_pcie(seen)
+    if machine.source == "nccl" and all(card.name in machine.missing for card in linked):
+        return _cut_links(seen, linked)
     figures: Figures = {"cards": len(machine.cards), "links": machine.usual_links()}
     if all(set(card.links) == {card.bus} for card in linked):
         return seen.tell(
@@ -152,6 +154,19 @@ def connected(seen: Seen) -> Finding | None:
             reason.append("NCCL reckons with {usable_GBps} GB/s one way.")
     return seen.tell("connected", figures, reason, "Compare what you measure with one direction.",
                      seen.rows(linked[:1]), confidence=0.85)  # fmt: skip
+
+
+def _cut_links(seen: Seen, linked: Sequence[Card]) -> Finding:
+    """The only cards with links are those in which the file ends."""
+    ends = ["an NVSwitch" if end == "switch" else end for end in linked[0].links]
+    figures: Figures = {"who": _who(linked), "links": linked[0].link_count, "ends": names(ends, 8)}
+    return seen.tell(
+        "connected", figures,
+        ["The file ends within {who}: {links:link was|links were} read until there, to {ends}; it "
+         "has as many or more, so what its links carry in all cannot be told."],
+        "Save the file again, whole; nvidia-smi nvlink -s counts the links of each card.",
+        seen.rows(linked[:1]), confidence=0.85,
+    )  # fmt: skip
 
 
 def _mesh(machine: Machine, linked: Sequence[Card], figures: Figures) -> str:

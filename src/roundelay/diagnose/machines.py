@@ -40,7 +40,8 @@ def incomplete(seen: Seen) -> Finding | None:
     reason = ["The file is not whole (line {line}): what is said here holds for what was read "
               "(cards: {cards}, network cards: {nics}), and for no others."]  # fmt: skip
     if machine.missing:
-        reason.append("Rows that are missing or cut off: {missing}.")
+        reason.append("Cut off: {missing}." if machine.source == "nccl"
+                      else "Rows that are missing or cut off: {missing}.")  # fmt: skip
     return seen.tell(
         "incomplete", figures, reason, "Save it again, whole: into a file, not from the terminal.",
         tuple(seen.at(line, "") for line in sorted({n.line for n in notes})[-4:]), fault=True,
@@ -96,7 +97,8 @@ def _layout(machine: Machine) -> Layout | None:
         return None
     best = min((PATHS.index(way) for way, _ in ways.values()), default=0)
     near = [(card, nics) for card, (way, nics) in ways.items() if PATHS.index(way) <= best]
-    far = [card for card, (way, _) in ways.items() if PATHS.index(way) > best]
+    whole = [card for card in ways if card.name not in machine.missing]
+    far = [card for card in whole if PATHS.index(ways[card][0]) > best]
     return Layout(near, far, PATHS[best])
 
 
@@ -188,6 +190,25 @@ def far_cards(seen: Seen) -> Finding | None:
     )  # fmt: skip
 
 
+def all_far(seen: Seen) -> Finding | None:
+    """No card has a network card on its side of the sockets."""
+    machine, layout = seen.machine, _layout(seen.machine)
+    between = {way for _, _, way in machine.pairs()}
+    if layout is None or layout.way != "SYS" or between == {"SYS"} or machine.missing:
+        return None
+    who = names([nic.device or nic.name for nic in machine.nics], 8)
+    figures: Figures = {"cards": len(layout.near), "nics": len(machine.nics), "who": who}
+    return seen.tell(
+        "all_far", figures,
+        ["Every card reaches {who} only across sockets (SYS). NCCL uses no GPUDirect RDMA over "
+         "such a way by itself, so what goes to other nodes passes through the host's memory and "
+         "the link between the sockets."],
+        "Put the network card into a slot on the side of the cards; until then try "
+        "NCCL_NET_GDR_LEVEL=SYS, and bind processes to the network card's NUMA node.",
+        seen.rows([card for card, _ in layout.near[:2]]), fault=True, confidence=0.85,
+    )  # fmt: skip
+
+
 def nic_layout(seen: Seen) -> Finding | None:
     """Which card uses which network card."""
     machine, layout = seen.machine, _layout(seen.machine)
@@ -257,6 +278,7 @@ RULES: Final[tuple[Rule, ...]] = (
     incomplete,
     hidden_pcie,
     far_cards,
+    all_far,
     no_direct_memory,
     virtual_pcie,
     unknown_kinds,

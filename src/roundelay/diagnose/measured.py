@@ -8,6 +8,7 @@ from typing import Final
 
 from ..formats.nccl_tests import Measured, Table, bus_factor, sent_only
 from ..topology import Cluster
+from .beside import beside_findings
 from .expected import Judged
 from .finding import Evidence, Figures, Finding, tell
 from .possible import Bounds, sound_table
@@ -36,12 +37,15 @@ def measured_findings(
         rows: beside what is expected; with them it is also said how good a table is.
     """
     found = [_apart(file, measured), _alone(file, measured), _averages(file, measured)]
+    whole: list[Table] = []
     for table in measured.tables:
         sound = sound_table(table, file, Bounds.of(cluster))[0]
         if sound is not None:
             lines = {row.line for row in sound.rows}
             own = [row for row in rows if row.row.line in lines]
-            found += [_peak(file, sound, own), _small(file, sound)]
+            found += [_peak(file, sound, own), _small(file, sound), _empty(file, sound)]
+            whole.append(sound)
+    found += beside_findings(file, whole)
     return [finding for finding in found if finding is not None]
 
 
@@ -113,8 +117,8 @@ def _averages(file: str, measured: Measured) -> Finding | None:
 def _small(file: str, table: Table) -> Finding | None:
     """No size at which bandwidth could show."""
     largest = max(row.size for row in table.rows)
-    times = [timing.time_us for row in table.rows for _, timing in row.timings()]
-    if largest >= SMALL:
+    times = [timing.time_us for row in table.rows if row.size for _, timing in row.timings()]
+    if largest >= SMALL or not times:
         return None
     figures: Figures = {"largest_bytes": largest, "least_us": min(times), "most_us": max(times)}
     return tell(
@@ -126,8 +130,26 @@ def _small(file: str, table: Table) -> Finding | None:
     )  # fmt: skip
 
 
+def _empty(file: str, table: Table) -> Finding | None:
+    """Sizes that are less than one element for each rank."""
+    rows = [row for row in table.rows if not row.size]
+    if not rows:
+        return None
+    times = [timing.time_us for row in rows for _, timing in row.timings()]
+    figures: Figures = {"rows": len(rows), "call_us": median(times)}
+    return tell(
+        "empty_rows", table.collective or file, figures,
+        ["{rows:row has|rows have} size 0: less than one element for each rank, so nothing is "
+         "sent, and {call_us} us is what a call itself takes."],
+        "Begin at a size that all ranks can share: -b with ranks times the bytes of an element.",
+        tuple(Evidence(file, row.line, row.text) for row in rows[:2]), confidence=0.9,
+    )  # fmt: skip
+
+
 def _peak(file: str, table: Table, judged: Sequence[Judged]) -> Finding | None:
-    timings = [(timing, row) for row in table.rows for _, timing in row.timings()]
+    timings = [(timing, row) for row in table.rows if row.size for _, timing in row.timings()]
+    if not timings:
+        return None
     best, row = max(timings, key=lambda pair: pair[0].busbw)
     if not best.busbw or not table.collective:
         return None

@@ -33,7 +33,8 @@ def kueue_findings(file: str, found: Kueue) -> list[Finding]:
                    "level": work.level, "how": work.how,
                    "slices": ", ".join(f"{counted(size, 'pod', 'pods')} within one {level}"
                                        for level, size in work.slices)}  # fmt: skip
-        reason = ["{kind} {name} asks for {pods:pod|pods} of {cards:card|cards} each ({how})."]
+        reason = ["{kind} {name} asks for {pods:pod|pods} of {cards:card|cards} each ({how})."
+                  if work.cards else "{kind} {name} asks for {pods:pod|pods} ({how})."]  # fmt: skip
         reason.append({
             "required": "All of them must lie within one {level}; until one has room, the job "
                         "waits.",

@@ -11,6 +11,7 @@ from ..executors.algos import prove_msccl
 from ..executors.ordering import NotProved
 from ..executors.plans import flat, prove_mscclpp
 from ..formats.msccl_xml import NEEDED, Algo, broken_limits
+from ..formats.mscclpp_older import MARK, OlderPlan, read_mscclpp_older
 from ..formats.mscclpp_plan import ExecutionPlan, absent, read_mscclpp
 from ..formats.mscclpp_plan import broken_limits as broken_room
 from ..verify import Verdict
@@ -54,17 +55,21 @@ class Plan(NamedTuple):
     absent: list[str]
 
 
-def read_plan(data: bytes) -> Plan:
+def read_plan(data: bytes) -> Plan | OlderPlan:
     """The plan of a file.
 
     Raises:
         RoundelayError: it is none.
     """
+    if MARK in data:
+        return read_mscclpp_older(data)
     return Plan(read_mscclpp(data), absent(data))
 
 
-def plan_findings(file: str, found: Plan) -> list[Finding]:
+def plan_findings(file: str, found: Plan | OlderPlan) -> list[Finding]:
     """What an MSCCL++ plan is, whether its executor has room for it, and whether it is right."""
+    if isinstance(found, OlderPlan):
+        return [_older(file, found)]
     plan, left_out = found
     blocks = [len(gpu.threadblocks) for gpu in plan.gpus]
     kinds = Counter(op.name for gpu in plan.gpus for b in gpu.threadblocks for op in flat(b.ops))
@@ -85,6 +90,28 @@ def plan_findings(file: str, found: Plan) -> list[Finding]:
         reason.append("Keys that are left out have their defaults: {absent}.")
     told = proved(file, figures, reason, lambda: [prove_mscclpp(plan)])
     return [told, *_limits(file, plan.name, broken_room(plan), "MSCCL++")]
+
+
+def _older(file: str, plan: OlderPlan) -> Finding:
+    """What a plan of an earlier version is; its operations are not ones that are proved."""
+    blocks = [len(gpu.threadblocks) for gpu in plan.gpus]
+    figures: Figures = {
+        "name": plan.name, "collective": plan.ours, "ranks": len(plan.gpus),
+        "protocol": plan.protocol, "blocks": _span(blocks),
+        "steps": _counts(plan.operations(), len(plan.gpus)),
+        "ways": "in place" if plan.inplace else "out of place",
+    }  # fmt: skip
+    return tell(
+        "plan", plan.name, figures,
+        ["An MSCCL++ plan named {name}: {collective} of {ranks:rank|ranks} by {protocol}, "
+         "{ways}, with {blocks:thread block|thread blocks} a rank; "
+         "operations of a rank: {steps}.",
+         "It is in the form of earlier versions, which the executor of today does not take, and "
+         "it is not proved."],
+        "Make it anew with the language (DSL) of the version that is to run it, or keep "
+        "to the older one.",
+        (Evidence(file, 1, plan.name),), confidence=0.9, area="machine",
+    )  # fmt: skip
 
 
 def proved(

@@ -15,6 +15,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("topo_matrix", re.compile(rb"^(?>[^\n]*?\bGPU\d+[\s|]+(?:GPU|NIC|mlx|CPU Aff))[^\n]*+\n"
                                rb"(?:[^\n]*+\n){0,3}?[^\w\n]*+(?:GPU|NIC|mlx5_)\d+[\s|]+(?:X|NV\d+|SYS|NODE|PHB|PXB|PIX|SOC)\b",
                                re.M)),
+    ("topo_matrix", re.compile(rb"^[^\w\n]{0,9}GPU0[ \t|]+X[ \t|]+(?:NV\d+|[A-Z]{3,4})\b[^\n]*+\n"
+                               rb"[^\w\n]{0,9}GPU1[ \t|]", re.M)),
     ("rocm_topo", re.compile(rb"between two GPUs")),
     ("topology_conf", re.compile(rb"^[ \t]*(?:SwitchName|BlockName|RingName)\s*=", re.M | re.I)),
     ("ibnetdiscover", re.compile(rb'^(?:Switch|Ca|Hca|Rt)\s+\d+\s+"', re.M)),
@@ -22,8 +24,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("iblinkinfo", re.compile(rb"\d\[[^\[\]\n]*\]\s*==\([^\n]{0,200}\)==>")),
     ("topology_yaml", re.compile(rb"^[ \t]*-[ \t]+topology:\s", re.M)),
     ("kueue", re.compile(rb"^[ \t]*(?:apiVersion:\s*[\"']?)?kueue\.x-k8s\.io/", re.M)),
-    ("topograph", re.compile(rb"^switches:[ \t]*\r?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]+[\w.-]+:",
-                             re.M)),
+    ("topograph", re.compile(rb"^switches:[ \t]*\r?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]+[\w.-]+:|"
+                             rb"^capacity_blocks:[ \t]*\r?\n|^[ \t]+capacity_blocks:", re.M)),
     ("nodelist", re.compile(rb"\bSLURM_(?:JOB_)?NODELIST=\w")),
     ("inspector_prom", re.compile(rb"^\s{0,9}nccl_(?:p2p_)?(?:bus_bandwidth_gbs|"
                                   rb"(?:collective_)?exec_time_microseconds)\{", re.M)),
@@ -41,7 +43,12 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                             rb"Invalid scalar type|connectFullMesh|Timed out waiting \d+|"
                             rb"next_op=\w.{0,400}missing_ranks|watchdog got stuck for|"
                             rb"Using the loopback address|Not all ranks joining collective|"
-                            rb"gloo::EnforceNotMet")),
+                            rb"gloo::EnforceNotMet|Timeout at NCCL work: \d")),
+    ("store", re.compile(rb"store->get\(|store[ -]based barrier on rank|client socket has |"
+                         rb"RendezvousTimeoutError|RendezvousConnection|RendezvousClosedError|"
+                         rb"EADDRINUSE|[Ff]ailed to recv, got 0 bytes|recvValue failed|"
+                         rb"[Tt]imeout waiting for key|server socket has failed|"
+                         rb"wait timeout after \d")),
     ("ended", re.compile(rb"OutOfMemoryError|oom[-_]kill|Out Of Memory|exited on signal|"
                          rb"NVRM: Xid|exitcode\s*:|Traceback \(most recent call|"
                          rb"\btasks? [\d,-]{1,99}: (?:Killed|Segmentation|Bus error)|"
@@ -69,6 +76,13 @@ _OWN: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
 )  # fmt: skip
 """Of our own files that are text, in the order in which they are looked for."""
 _LOG: Final = re.compile(rb'\A\s*\{\s*"cluster":\s*"[^"]{0,400}",\s*"nodes":\s*\d+,\s*"cards"')
+_PIECE: Final = re.compile(rb'"(?:ph"\s*:\s*"|ctrl_?[Dd]eps"\s*:|comm_type"\s*:)')
+"""What an event of a trace has, or a node of an execution trace."""
+_PROFILED: Final = re.compile(rb'"cat"\s*:\s*"(?:COLL|P2P|GROUP)"')
+"""Of what NCCL's example of a profiler writes."""
+PIECES: Final = 200
+"""Events of a list from which it is a trace, and no part that somebody has cut out."""
+_HWLOC: Final = re.compile(rb"<topology\b[^>]{0,200}>\s*<object\b|hwloc2?\.dtd")
 _XML: Final = re.compile(rb"<(system|cpu|pci|gpu|nic|graphs|graph|algo)\b")
 _CHAKRA: Final = re.compile(rb"[\x80-\xff]*[\x03-\x7f]\x0a[\x03-\x08\x0b\x0c\x0e-\x1f]\d+\.\d+\.\d")
 """A length, and a message that begins with a version."""
@@ -78,7 +92,10 @@ _LATER: Final = MappingProxyType(
         "watchdog": (b"WorkNCCL(", b"detected by watchdog", b"CollectiveFingerPrint(", b"NCCLRAS",
                      b"gloo/transport", b"onnectFullMesh", b"monitoredBarrier", b"Timed out wait",
                      b"next_op=", b"watchdog got stuck", b"Using the loopback address",
-                     b"Not all ranks joining", b"gloo::EnforceNotMet"),
+                     b"Not all ranks joining", b"gloo::EnforceNotMet", b"Timeout at NCCL work"),
+        "store": (b"store->get(", b"store based barrier on rank", b"client socket has ",
+                  b"RendezvousTimeout", b"EADDRINUSE", b"got 0 bytes", b"recvValue failed",
+                  b"imeout waiting for key", b"wait timeout after"),
         "ended": (b"OutOfMemoryError", b"oom_kill", b"oom-kill", b"Out Of Memory",
                   b"exited on signal", b"NVRM: Xid", b"exitcode", b"Traceback (most recent call",
                   b": Killed", b": Segmentation", b": Bus error"),
@@ -112,10 +129,13 @@ def kinds_of(given: Given) -> tuple[str, ...]:
             return (kind or "facts", *(["watchdog"] if said and not kind else []))
     if own := next((kind for kind, mark in _OWN if mark.search(head)), ""):
         return (own,)
+    if _HWLOC.search(head):
+        return ("hwloc",)
     element = _XML.search(head)
     if element and (start[:1] == b"<" or b"NCCL INFO" not in head):
         return (XML_KINDS.get(element[1], "nccl_topology"),)
-    return _later(given, head, tuple(kind for kind, mark in _MARKS if mark.search(head)))
+    found = dict.fromkeys(kind for kind, mark in _MARKS if mark.search(head))
+    return _later(given, head, tuple(found))
 
 
 def _later(given: Given, head: bytes, found: tuple[str, ...]) -> tuple[str, ...]:
@@ -159,4 +179,7 @@ def _json(head: bytes) -> str:
         return "mscclpp"
     if b'"workload_graph"' in head or (b'"nodes"' in head and b'"schema"' in head):
         return "execution_trace"
-    return ""
+    if _PIECE.search(head) is None:
+        return ""
+    listed = head.lstrip()[:1] == b"[" and _PROFILED.search(head) is None
+    return "trace" if listed and head.count(b'"ph"') > PIECES else "pieces"

@@ -24,11 +24,12 @@ from ..formats.nccl_graph import read_nccl_graph
 from ..formats.nccl_log import joined, read_nccl_lines
 from ..formats.nccl_topology import read_nccl_topology
 from ..formats.note import Note
+from ..formats.pieces import read_pieces
 from ..formats.plain import text_of
 from ..formats.ras import read_ras
 from ..formats.rocm_topo import read_rocm_topo
 from ..formats.slurm import read_topology_conf
-from ..formats.topo_matrix import read_topo_matrix
+from ..formats.topo_matrix import read_peers, read_topo_matrix, tables_of
 from ..formats.topograph import read_topograph
 from ..formats.topology_yaml import read_topology_yaml
 from ..formats.watchdog import read_watchdog_lines
@@ -48,12 +49,15 @@ from .jobs import log_jobs, resting_on, said_jobs
 from .logs import log_findings
 from .machines import machine_findings
 from .orders import dump_findings, trace_findings
+from .peers import peer_findings
+from .pieces import piece_findings
 from .placements import kueue_findings, nodelist_findings
 from .plans import msccl_findings, plan_findings, read_plan
 from .ras import ras_findings
 from .recognise import kinds_of
 from .seen import names
 from .speed import take_facts, take_json, take_text
+from .stores import store_findings
 from .times import averaged_findings, graph_time_findings, inspected_findings, time_findings
 from .watched import watched_findings
 
@@ -120,8 +124,13 @@ def _joint(found: Diagnosis) -> list[Finding]:
     ended = ended_findings(found.ended)
     full = any(finding.kind == "out_of_memory" for finding in ended)
     logged = [f for f in _logged(found) if not (full and f.kind == "out_of_memory")]
+    dumped = _dumped(found)
+    if dumped or any(
+        f.area == "hang" for f in (*logged, *found.findings)
+    ):  # which say more than an exit code
+        ended = [f for f in ended if f.kind != "ended_first"]
     return [
-        *ended, *_dumped(found), *logged,
+        *ended, *dumped, *logged,
         *time_findings(found.traces), *trace_findings(found.traces), *ras_findings(found.reports),
         *inspected_findings(found.inspected), *averaged_findings(found.averaged),
     ]  # fmt: skip
@@ -189,6 +198,24 @@ def _machine(read: Callable[[bytes], Machine]) -> Callable[[Diagnosis, Given, Mo
     return take
 
 
+def _matrices(found: Diagnosis, given: Given, model: Model) -> None:
+    """The tables of `nvidia-smi topo`; a text may have those of several machines."""
+    data = given.whole()
+    tables = tables_of(data)
+    lines = text_of(data).split("\n")
+    first = True
+    for line, table in tables:
+        if peers := read_peers(table):
+            found.findings += peer_findings(given.name, peers, lines)
+            continue
+        machine = read_topo_matrix(table)
+        name = given.name if first else f"{given.name}:{line}"
+        found.machines.append((name, machine))
+        found.findings += machine_findings(name, machine, lines)
+        found.notes += [(given.name, note) for note in machine.notes]
+        first = False
+
+
 def read_machine(given: Given) -> Machine:
     """The machine that a file describes.
 
@@ -241,6 +268,10 @@ def _watchdog(found: Diagnosis, given: Given, model: Model) -> None:
     found.said.append((given.name, read_watchdog_lines(given.lines(), given.name)))
 
 
+def _store(found: Diagnosis, given: Given, model: Model) -> None:
+    found.findings += store_findings(given.name, given.lines())
+
+
 def _ended(found: Diagnosis, given: Given, model: Model) -> None:
     found.ended += read_ended_lines(given.lines(), given.name)
 
@@ -274,9 +305,37 @@ def _trace(found: Diagnosis, given: Given, model: Model) -> None:
 
 
 def _execution(found: Diagnosis, given: Given, model: Model) -> None:
-    graph = read_chakra(given.whole())
+    data = given.whole()
+    try:
+        graph = read_chakra(data)
+    except RoundelayError:
+        if not _part(found, given.name, data):
+            raise
+        return
     found.findings += graph_time_findings(given.name, graph)
     found.notes += [(given.name, note) for note in graph.notes]
+
+
+def _pieces(found: Diagnosis, given: Given, model: Model) -> None:
+    if not _part(found, given.name, given.whole()):
+        raise RoundelayError(f"{given.name}: no sound JSON; {EXPECTED}")
+
+
+def _hwloc(found: Diagnosis, given: Given, model: Model) -> None:
+    raise RoundelayError(
+        f"{given.name}: the file of hwloc (lstopo), which has no links between cards; expected "
+        "NCCL's own, which any program writes that uses NCCL with NCCL_TOPO_DUMP_FILE=topo.xml, or "
+        "the output of nvidia-smi topo -m"
+    )
+
+
+def _part(found: Diagnosis, name: str, data: bytes) -> bool:
+    """Of what is cut out of a trace, or cut off; whether there is any."""
+    pieces, notes = read_pieces(data)
+    told = piece_findings(name, pieces)
+    found.findings += told
+    found.notes += [(name, note) for note in notes]
+    return bool(told)
 
 
 def _ras(found: Diagnosis, given: Given, model: Model) -> None:
@@ -310,13 +369,14 @@ READ: Final = MappingProxyType(
 """What describes a machine."""
 TAKE: Final = MappingProxyType(
     {
-        **{kind: _machine(read) for kind, read in READ.items()},
+        **{kind: _machine(read) for kind, read in READ.items()}, "topo_matrix": _matrices,
         "nccl_graph": _told(read_nccl_graph, graph_findings),
-        "nccl_log": _log, "watchdog": _watchdog, "ended": _ended,
+        "nccl_log": _log, "watchdog": _watchdog, "ended": _ended, "store": _store,
         "flight": _flight, "nccl_tests": take_text,
         "nccl_tests_json": take_json,
         "facts": take_facts, "topology_conf": _fabric(read_topology_conf),
-        "trace": _trace, "execution_trace": _execution, "ras": _ras, "inspector": _inspector,
+        "trace": _trace, "execution_trace": _execution, "pieces": _pieces, "hwloc": _hwloc,
+        "ras": _ras, "inspector": _inspector,
         "inspector_prom": _inspector_prom,
         "ibnetdiscover": _fabric(read_ibnetdiscover), "ibnet_flat": _fabric(read_ibnet_flat),
         "iblinkinfo": _fabric(read_iblinkinfo), "topograph": _fabric(read_topograph),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import gcd
 from typing import Final
 
-from ..formats.watchdog import Print, Timeout, Watched
+from ..formats.watchdog import Print, Progress, Timeout, Watched
 from .finding import Figures, Finding, cited, tell
 from .gloo import gloo_finding
 from .seen import names
@@ -33,6 +33,8 @@ def prints_differ(file: str, said: Watched) -> Finding | None:
     }  # fmt: skip
     reason = ["At sequence {sequence} rank {rank} calls {operation} with {one}, rank {other} with "
               "{two}."]  # fmt: skip
+    if kind == "calls_differ" and not a.sequence:
+        reason = ["Rank {rank} calls {one}, rank {other} {two}, where all must call the same."]
     advice = "Look for a branch that the two ranks take differently."
     if kind == "sizes_differ" and "GATHER" in a.operation:
         reason.append("Every rank must bring a piece of the same size: most likely what is shared "
@@ -214,6 +216,46 @@ def stuck_together(file: str, said: Watched) -> Finding | None:
     )  # fmt: skip
 
 
+def stuck_at(file: str, said: Watched) -> Finding | None:
+    """How far ranks have got, where no line names their calls."""
+    if said.timeouts or not said.progress or len({p.group for p in said.progress}) > 1:
+        return None
+    low, high = min(said.progress, key=_at), max(said.progress, key=_at)
+    ranks = sorted({p.rank for p in said.progress if p.rank is not None})
+    figures: Figures = {
+        "low": low.at, "high": high.at, "ranks": names([str(r) for r in ranks]) or "?",
+        "behind": "?" if low.rank is None else low.rank,
+        "ahead": "?" if high.rank is None else high.rank, "sequence": low.at,
+        "queued": max(p.enqueued for p in said.progress),
+        "completed": max(p.completed for p in said.progress), "apart": high.at - low.at,
+    }  # fmt: skip
+    evidence = cited(file, *[p.line for p in said.progress][:4])
+    if low.at != high.at:
+        return tell(
+            "counts_differ", file, figures,
+            ["Rank {behind} waits in sequence {low}, rank {ahead} in {high}: they have made "
+             "different numbers of calls, {apart} apart."],
+            "Look for uneven numbers of batches (drop_last, join()), a loop whose length depends "
+            "on data, or a call under a condition on the rank.",
+            evidence, fault=True, confidence=0.85, area="hang",
+        )  # fmt: skip
+    return tell(
+        "stuck_together", file, figures,
+        ["Rank {ranks} waited in vain in sequence {sequence}; up to {completed} all calls have "
+         "ended, and up to {queued} they are queued. Which call it is, no line here says.",
+         "So look for a rank that does not report (it never came, or has died), then for "
+         "a fault of network or card."],
+        "Look above in the log for WorkNCCL(SeqNum=...), which names the call and its size; have "
+        "every rank write a flight recorder dump (TORCH_FR_BUFFER_SIZE=2000, "
+        "TORCH_NCCL_DUMP_ON_TIMEOUT=1).",
+        evidence, fault=True, confidence=0.75, area="hang",
+    )  # fmt: skip
+
+
+def _at(progress: Progress) -> int:
+    return progress.at
+
+
 def watchdog_stuck(file: str, said: Watched) -> Finding | None:
     """Watchdogs that have not moved themselves."""
     if not said.stuck or said.timeouts:
@@ -277,8 +319,8 @@ def gloo(file: str, said: Watched) -> Finding | None:
 
 Rule = Callable[[str, Watched], Finding | None]
 RULES: Final[tuple[Rule, ...]] = (
-    prints_differ, groups_stuck, counts_differ, stuck_together, never_joined, ras, watchdog_stuck,
-    gloo,
+    prints_differ, groups_stuck, counts_differ, stuck_together, stuck_at, never_joined, ras,
+    watchdog_stuck, gloo,
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 from .nccl_log import Line
 
-Cause = Literal["memory", "killed", "crashed", "raised", "xid"]
+Cause = Literal["memory", "killed", "crashed", "raised", "xid", "left"]
 KEPT: Final = 10**4
 """Ends that are kept."""
 WORDS: Final = (b"OutOfMemoryError", b"oom_kill", b"oom-kill", b"Out Of Memory",
@@ -35,6 +35,8 @@ _NAMED: Final = re.compile(
     r"(Killed|Segmentation fault|Bus error)"
 )
 _CODES: Final = MappingProxyType({"Killed": 9, "Segmentation fault": 11, "Bus error": 7})
+_LEFT: Final = re.compile(r"exitcode *: *([1-9]\d{0,2})\b")
+_LOCAL: Final = re.compile(r"\blocal_rank: *(\d{1,7})\b")
 _XID: Final = re.compile(r"NVRM: Xid \((?:PCI:)?([\w:.]+)\)?: (\d{1,4})")
 _OOM: Final = re.compile(r"oom[-_]kill|Out Of Memory\b")
 _OWN_RANK: Final = re.compile(r"^\s*(?:\[[^\]]*\]:\s*)?rank *: *(\d{1,7})\b")
@@ -57,10 +59,13 @@ class End(NamedTuple):
     Attributes:
         rank: None if it is not told.
         cause: "memory" of a card, "killed" (signal 9, or by the kernel for want of memory),
-            "crashed" (a signal such as 11), "raised" (an exception) or "xid" (a card's error).
+            "crashed" (a signal such as 11), "raised" (an exception), "xid" (a card's error) or
+            "left" (an exit code, which its launcher tells and nothing else).
         code: of the signal or the Xid; 0 for others.
         said: the error in its own words.
         line: which tells it.
+        local: its number on its host; None if it is not told.
+        first: whether the launcher names it as the first to end.
     """
 
     rank: int | None
@@ -68,21 +73,27 @@ class End(NamedTuple):
     code: int
     said: str
     line: Line
+    local: int | None = None
+    first: bool = False
 
 
 def read_ended_lines(lines: Iterable[bytes], file: str = "") -> list[End]:
     """The ends that lines of a file tell, which are not held."""
     found: list[End] = []
     rank: int | None = None
-    head = -_NEAR
+    head, first = -_NEAR, False
     for number, raw in enumerate(lines, 1):
         if b"rank " in raw and (own := _OWN_RANK.match(raw[:200].decode("utf-8", "replace"))):
             rank = int(own[1])  # of torchrun's report, whose lines are of one rank
+        first = first or raw.startswith(b"Root Cause")
         if len(found) < KEPT and any(map(raw.__contains__, WORDS)):
             text = raw[:2000].decode("utf-8", "replace").rstrip()
             head = number if "Traceback (" in text else head
             near = number - head < _NEAR
-            found += _ends(text, Line(number, text.strip()[:400], file), rank, near)
+            ends = _ends(text, Line(number, text.strip()[:400], file), rank, near)
+            local = _LOCAL.search(text)
+            found += [end._replace(local=int(local[1]) if local else None, first=first)
+                      for end in ends]  # fmt: skip
     return found
 
 
@@ -104,5 +115,8 @@ def _ends(text: str, line: Line, reported: int | None, near: bool) -> Iterator[E
         said = f"{raised['name']}: {raised['said']}"[:200]
         yield End(int(raised["rank"]) if raised["rank"] else rank, "memory" if memory else "raised",
                   0, said, line)  # fmt: skip
+    elif left := _LEFT.search(text):
+        yield End(reported if rank is None else rank, "left", int(left[1]), f"exit code {left[1]}",
+                  line)  # fmt: skip
     elif _OOM.search(text):
         yield End(rank, "killed", 9, "out of memory of the host", line)

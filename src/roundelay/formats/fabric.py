@@ -39,6 +39,7 @@ class Fabric:
         source: "slurm", "ibnetdiscover", "iblinkinfo", "topograph".
         kind: "tree", "block", "ring", "flat", "torus" or "network".
         name: of one of several in a file.
+        loose: hosts that hang on no switch.
         default: whether the file says that it is the cluster's.
         switches: titles by name; of blocks and rings each is one.
         hosts: names of hosts, or of their network cards, by the switch they hang on.
@@ -65,12 +66,39 @@ class Fabric:
     lines: Mapping[str, int] | None = None
     notes: tuple[Note, ...] = ()
     name: str = ""
+    loose: tuple[str, ...] = ()
     default: bool = False
 
     @cached_property
     def all_hosts(self) -> tuple[str, ...]:
         """Every host once, in the file's order."""
         return tuple(dict.fromkeys(host for own in self.hosts.values() for host in own))
+
+    @cached_property
+    def twice(self) -> tuple[str, ...]:
+        """Hosts that hang on more than one switch."""
+        counts = Counter(host for own in self.hosts.values() for host in own)
+        return tuple(host for host, count in counts.items() if count > 1)
+
+    @cached_property
+    def parts(self) -> tuple[tuple[str, ...], ...]:
+        """Switches that cables join, however far apart, one such set after another."""
+        joined: dict[str, set[str]] = {name: set() for name in self.switches}
+        for cable in self.cables:
+            if cable.a in joined and cable.b in joined:
+                joined[cable.a].add(cable.b)
+                joined[cable.b].add(cable.a)
+        left, found = dict.fromkeys(self.switches), list[tuple[str, ...]]()
+        while left:
+            part = [next(iter(left))]
+            del left[part[0]]
+            for name in part:
+                near = [other for other in joined[name] if other in left]
+                part += near
+                for other in near:
+                    del left[other]
+            found.append(tuple(part))
+        return tuple(found)
 
     @cached_property
     def levels(self) -> tuple[int, ...]:

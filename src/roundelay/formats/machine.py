@@ -104,7 +104,8 @@ class Machine:
         links_shown: whether the file shows NVLinks at all (`topo -mp` does not).
         slow: bridges whose figures are doubtful.
         unknown: PCI devices whose kind the file does not tell: address and line.
-        missing: names that are in the head but have no row, or a row that is cut off.
+        missing: names that are in the head but have no row, or a row that is cut off; of XML,
+            cards that are cut off.
         cut: whether the end is missing.
         notes: what was odd.
         nodes: names in the file that are neither card nor network card, with their line.
@@ -134,8 +135,9 @@ class Machine:
         return PATHS[best], tuple(nic for rank, nic in ways if rank == best)
 
     def usual_links(self) -> int:
-        """Links that most cards have."""
-        counts = Counter(card.link_count for card in self.cards)
+        """Links that most cards have, of those that are whole if any is."""
+        whole = [card for card in self.cards if card.name not in self.missing] or self.cards
+        counts = Counter(card.link_count for card in whole)
         return max(counts, key=lambda count: (counts[count], count), default=0)
 
     def pairs(self) -> Iterator[tuple[Card, Card, str]]:

@@ -6,7 +6,7 @@ point into the lists of its GPU.
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -181,6 +181,17 @@ def absent(data: bytes) -> list[str]:
     return sorted(known - set(found))
 
 
+def _renamed(plan: Any) -> Any:
+    """With the kind of a GPU's channels by its later name; some files call it `type`."""
+    gpus = plan.get("gpus") if isinstance(plan, dict) else None
+    for gpu in gpus if isinstance(gpus, list) else ():
+        channels = gpu.get("channels") if isinstance(gpu, dict) else None
+        for one in channels if isinstance(channels, list) else ():
+            if isinstance(one, dict) and "type" in one:
+                one.setdefault("channel_type", one["type"])
+    return plan
+
+
 def read_mscclpp(data: bytes) -> ExecutionPlan:
     """The plan of a file; keys that are not known are left out.
 
@@ -190,8 +201,8 @@ def read_mscclpp(data: bytes) -> ExecutionPlan:
     if len(data) > BYTES:
         raise RoundelayError(f"{len(data):,} bytes of a plan; expected at most {BYTES:,}")
     try:
-        plan = msgspec.json.decode(data, type=ExecutionPlan)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        plan = msgspec.convert(_renamed(msgspec.json.decode(data)), ExecutionPlan)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RoundelayError(f"no execution plan of MSCCL++: {error}") from None
     ids = [gpu.id for gpu in plan.gpus]
     if ids != list(range(len(ids))) or not ids:

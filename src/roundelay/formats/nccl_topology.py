@@ -42,6 +42,7 @@ class _Found:
     slow: dict[str, Slow] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     hosts: dict[str, int] = field(default_factory=dict)
+    cut: list[str] = field(default_factory=list)
 
 
 def read_nccl_topology(data: bytes) -> Machine:
@@ -154,6 +155,8 @@ def _card(
         pci.attributes.get("busid", "").lower(), None if part is None or part < 0 else part, links,
         kind, model, _rate(pci),
     )  # fmt: skip
+    if not gpu.whole:
+        found.cut.append(card.name)
     found.places.append(_Place(card, above, cpu))
 
 
@@ -205,7 +208,8 @@ def _machine(found: _Found, tree: Tree) -> Machine:
                 between[a.end.name, b.end.name] = between[b.end.name, a.end.name] = way
     return Machine(
         "nccl", cards, nics, between, slow=tuple(found.slow.values()),
-        unknown=tuple(found.unknown), cut=tree.cut, notes=tuple(found.notes),
+        unknown=tuple(found.unknown), missing=tuple(found.cut), cut=tree.cut,
+        notes=tuple(found.notes),
     )  # fmt: skip
 
 

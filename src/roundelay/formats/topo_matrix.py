@@ -28,6 +28,10 @@ _LINKS: Final = re.compile(r"NV(\d{1,6})")
 _CELLS: Final = MappingProxyType({"X": "LOC", "SOC": "SYS", "QPI": "SYS", "NS": "", "N/A": ""})
 """Cells that are not the name of a class: a drive's own, old drivers', not supported."""
 _RULE: Final = re.compile(r"[\s|:+-]+")
+_PEERS: Final = frozenset(("X", "OK", "CNS", "GNS", "TNS", "NS", "DR", "U"))
+"""Cells of `nvidia-smi topo -p2p`."""
+MOST_TABLES: Final = 16
+"""Tables of a text."""
 MOST_LINKS: Final = 18
 """Links of a card; where the table says more in all, a switch gives each pair the same ones."""
 WIDEST: Final = 1024
@@ -54,6 +58,7 @@ class _Table:
     notes: list[Note] = field(default_factory=list)
     prefix: bool = False
     last: _Row | None = None
+    second: int = 0
 
 
 def read_topo_matrix(data: bytes) -> Machine:
@@ -65,12 +70,80 @@ def read_topo_matrix(data: bytes) -> Machine:
     table = _Table()
     for number, raw in enumerate(text_of(data).split("\n"), 1):
         _take(table, number, _ESCAPES.sub("", raw).rstrip("\r"))
+    if not table.columns:
+        table = _without_head(data)
     if not table.columns or not table.rows:
         raise RoundelayError(
             "no table of `nvidia-smi topo -m`: expected a head such as GPU0 GPU1 CPU Affinity, and "
             "a row for every name in it"
         )
     return _machine(table)
+
+
+def tables_of(data: bytes) -> list[tuple[int, bytes]]:
+    """The tables of a text one by one, each with its line, and the lines before it empty."""
+    lines = text_of(data).split("\n")
+    begins = [1]
+    while len(begins) < MOST_TABLES:
+        table = _Table()
+        for number in range(begins[-1], len(lines) + 1):
+            _take(table, number, _ESCAPES.sub("", lines[number - 1]).rstrip("\r"))
+            if table.second:
+                break
+        else:
+            break
+        begins.append(table.second)
+    ends = [begin - 1 for begin in begins[1:]] + [len(lines)]
+    return [(begin, ("\n" * (begin - 1) + "\n".join(lines[begin - 1 : end])).encode())
+            for begin, end in zip(begins, ends, strict=True)]  # fmt: skip
+
+
+def read_peers(data: bytes) -> dict[tuple[str, str], tuple[str, int]]:
+    """The table of `nvidia-smi topo -p2p`: of two cards the state, and its line; {} if none."""
+    found: dict[tuple[str, str], tuple[str, int]] = {}
+    for number, raw in enumerate(text_of(data).split("\n"), 1):
+        words = _words(_QUOTE.sub("", _ESCAPES.sub("", raw)))
+        cells = words[1:]
+        if not words or not _CARD.fullmatch(words[0]) or not {"X"} <= set(cells) <= _PEERS:
+            continue
+        for at, cell in enumerate(cells[:WIDEST]):
+            if cell != "X":
+                found[words[0], f"GPU{at}"] = cell, number
+    return found if any(cell != "NS" for cell, _ in found.values()) else {}
+
+
+def _without_head(data: bytes) -> _Table:
+    """A table whose head was not copied: rows of cards tell how many columns there are.
+
+    NVLinks join cards alone, and every card that has a row has a column.
+    """
+    rows: list[list[str]] = []
+    for raw in text_of(data).split("\n"):
+        words = _words(_QUOTE.sub("", _ESCAPES.sub("", raw)))
+        at = int(words[0][3:]) if words and _CARD.fullmatch(words[0]) else -1
+        if 0 <= at < WIDEST and at == len(rows) and words[at + 1 : at + 2] == ["X"]:
+            rows.append(words[1:])
+    table = _Table()
+    if len(rows) < 2:
+        return table
+    wide = max(next((i for i, w in enumerate(r) if not _cell(w)), len(r)) for r in rows)
+    linked = [i + 1 for r in rows for i, word in enumerate(r[:wide]) if _LINKS.fullmatch(word)]
+    cards = max(len(rows), *linked) if linked else len(rows)
+    table.columns = [f"GPU{i}" for i in range(cards)]
+    table.columns += [f"NIC{i}" for i in range(max(0, wide - cards))]
+    table.notes.append(
+        Note(
+            0,
+            message(
+                "no head: {n:card|cards} and {m:network card|network cards} are told by the rows",
+                n=cards,
+                m=max(0, wide - cards),
+            ),
+        )
+    )
+    for number, raw in enumerate(text_of(data).split("\n"), 1):
+        _take(table, number, _ESCAPES.sub("", raw).rstrip("\r"))
+    return table
 
 
 def _words(text: str) -> list[str]:
@@ -114,6 +187,7 @@ def _head(table: _Table, number: int, words: Sequence[str]) -> None:
     names = [word for word in words if word not in _BEHIND][:WIDEST]
     fields = [word for word in words if word in _BEHIND]
     if table.rows and set(names) & set(table.columns):
+        table.second = table.second or number
         what = message("a second table; only the first one is read")
         table.notes.append(Note(number, what))
         return

@@ -27,8 +27,7 @@ def read_topograph(data: bytes) -> Fabric:
         RoundelayError: it is no such file, or a list of hosts is not sound; PyYAML is missing.
     """
     yaml = read_yaml(data)
-    document = next((d for d in yaml.documents if isinstance(d, dict)
-                     and isinstance(d.get("switches"), dict)), None)  # fmt: skip
+    document = next((d for d in map(_by_name, yaml.documents) if d is not None), None)
     if document is None:
         raise RoundelayError("no switches by name; expected a model of topograph")
     notes: list[Note] = []
@@ -43,13 +42,18 @@ def read_topograph(data: bytes) -> Fabric:
         cables += [Cable(name, str(low)) for low in _listed(fields.get("switches"))]
         own[name] = _hosts(lists, fields.get("nodes"), lines[name])
     domains: Counter[str] = Counter()
+    loose: list[str] = []
+    placed = any(b.get("switch") for b in _listed(document.get("blocks")) if isinstance(b, dict))
     for block in (b for b in _listed(document.get("blocks")) if isinstance(b, dict)):
         at = yaml.line(block)
         name, found = str(block.get("switch", ""))[:200], _hosts(lists, block.get("nodes"), at)
+        domains[_domain(block)] += len(found)
+        if placed and not name:
+            loose += found
+            continue
         if name not in switches:
             switches[name], lines[name] = name or f"block {len(switches)}", at
         own.setdefault(name, []).extend(found)
-        domains[_domain(block)] += len(found)
     if not any(own.values()):
         notes.append(Note(0, message("no nodes stand in the file")))
     unlisted = tuple(dict.fromkeys(c.b for c in cables if c.b not in switches))
@@ -57,8 +61,26 @@ def read_topograph(data: bytes) -> Fabric:
     return Fabric(
         "topograph", "tree", switches, {name: tuple(found) for name, found in own.items()},
         tuple(cables), block_sizes=_sizes(tuple(domains.values())), unlisted=unlisted, lines=lines,
-        notes=tuple(notes),
+        notes=tuple(notes), loose=tuple(loose),
     )  # fmt: skip
+
+
+def _by_name(document: Any) -> dict[str, Any] | None:
+    """A model with its switches by name; older ones list them, with blocks of their own names."""
+    whole: dict[str, Any] = document if isinstance(document, dict) else {}
+    switches = whole.get("switches")
+    if isinstance(switches, dict):
+        return whole
+    if not isinstance(switches, list):
+        return None
+    named = {str(s.get("name", ""))[:200]: s for s in switches if isinstance(s, dict)}
+    on = {str(block): name for name, s in named.items()
+          for block in _listed(s.get("capacity_blocks"))}  # fmt: skip
+    blocks = [
+        {**block, "switch": on.get(str(block.get("name", "")), "")}
+        for block in _listed(whole.get("capacity_blocks")) if isinstance(block, dict)
+    ]  # fmt: skip
+    return {**whole, "switches": named, "blocks": blocks}
 
 
 def _listed(value: Any) -> list[Any]:
@@ -77,6 +99,8 @@ def _sizes(domains: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _domain(block: dict[str, Any]) -> str:
+    if block.get("nvlink"):  # of older models
+        return str(block["nvlink"])
     for table in ("annotations", "labels"):
         inside = block.get(table)
         for key, value in inside.items() if isinstance(inside, dict) else ():

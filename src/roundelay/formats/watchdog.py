@@ -21,12 +21,13 @@ SPEAKS: Final = re.compile(
     rb"WorkNCCL\(|detected by watchdog|CollectiveFingerPrint\(|RAS|gloo|onnectFullMesh|"
     rb"monitoredBarrier|Timed out waiting|next_op=|Connection closed by peer|does not support|"
     rb"Invalid scalar type|Address already in use|watchdog got stuck|loopback address|"
-    rb"ot all ranks joining|missing ranks: \{|collective: "
+    rb"Timeout at NCCL work|SO_ERROR: |ot all ranks joining|missing ranks: \{|collective: |"
+    rb"is running collective:"
 )
 """What stands in every message."""
 LONGEST: Final = 2000
 """Bytes of a line that may have been broken in two."""
-_BROKEN: Final = re.compile(rb"WorkNCCL\([^)]*$")
+_BROKEN: Final = re.compile(rb"WorkNCCL\([^)]*$|is running (?:inconsistent )?collective:\s*$")
 _RANK: Final = re.compile(
     r"\[Rank (\d{1,15})\]|(?:PG[^\]]*|\[)Rank (\d{1,15})\]|\[rank(\d{1,15})\]"
 )
@@ -37,8 +38,9 @@ _WORK: Final = re.compile(
 )
 _CUT: Final = re.compile(rb"WorkNCCL\(SeqNum=(\d{1,15}),")
 _PROGRESS: Final = re.compile(
-    r"detected by watchdog at work(?: sequence id)?: (-?\d{1,15}),?(?: PG status:)? "
-    r"last enqueued (?:NCCL )?work: (-?\d{1,15}), last completed (?:NCCL )?work: (-?\d{1,15})"
+    r"(?:detected by watchdog at work|Timeout at NCCL work)(?: sequence id)?: "
+    r"(-?\d{1,15}),?(?: PG status:)? last enqueued (?:NCCL )?work: (-?\d{1,15}), "
+    r"last completed (?:NCCL )?work: (-?\d{1,15})"
 )
 _GROUP: Final = re.compile(r"PG(?: ID)? (\w+)(?: PG GUID (\S+?))? Rank \d+\]")
 _PRINT: Final = re.compile(

@@ -8,6 +8,7 @@ from typing import Final
 from ..case import Case, Rule
 from ..finding import Finding
 from .beside_model import far_below, launch_floor, slower
+from .changes import changed, falls_with_cards, grows_with_cards
 from .experts import beside_published, own_node_counted, waiting_counted
 from .network import all_to_all, fixed_step, slow_nodes, version_regression
 from .rates import (
@@ -32,6 +33,9 @@ RULES: Final[tuple[Rule, ...]] = (
     erratic,
     slow_nodes,
     version_regression,
+    changed,
+    falls_with_cards,
+    grows_with_cards,
     interface_matters,
     count_of_32_bits,
     bond,

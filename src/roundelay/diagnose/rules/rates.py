@@ -165,11 +165,16 @@ def _average_alone(case: Case) -> Finding:
               "which sizes were measured, and is no verdict."]  # fmt: skip
     if line:
         figures |= {"line_GBps": line, "low_GBps": DATA_SHARE[0] * line, "high_GBps": 0.97 * line}
+        share = (case.facts.average or 0.0) / line
+        figures["share"] = share
         reason.append("What carries it is {line_GBps} GB/s one way, of which the largest sizes "
                       "should reach {low_GBps} to {high_GBps} GB/s where GPUDirect RDMA works; "
                       "through the host's memory about two thirds of it are usual."
                       if (case.nodes or 1) > 1 else
                       "What carries it is {line_GBps} GB/s one way.")  # fmt: skip
+        if share < SOUND:
+            reason.append("The mean is {share} of the line: much too little if large sizes alone "
+                          "were measured.")  # fmt: skip
     return found(
         case, "average", figures, reason, "Judge by busbw at the largest sizes: -b 8 -e 8G -f 2.",
         case.cited("average", "nic", "nics"), confidence=0.8,

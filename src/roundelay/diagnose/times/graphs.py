@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from ...formats.chakra import Graph, Node, NodeKind
+from ...formats.pieces import loose_json
 from ...i18n import counted
 from ...units import format_size
 from ..finding import Evidence, Figures, Finding, tell
@@ -18,7 +19,7 @@ LISTED: Final = 8
 def graph_time_findings(file: str, graph: Graph) -> list[Finding]:
     """All that is to be said of one."""
     nodes = {node.id: node for node in graph.nodes}
-    found = []
+    found = [f for f in (_mislabelled(file, graph), _groups(file, graph)) if f]
     if not graph.nested:
         found += [f for f in (_twice(file, graph, nodes), _missing(file, graph, nodes)) if f]
         order, stuck = _order(nodes)
@@ -51,7 +52,10 @@ def _what(file: str, graph: Graph) -> Finding:
         "calls": names([f"{name} {n}" for name, n in calls.most_common()], LISTED),
     }  # fmt: skip
     reason = ["An execution trace ({dialect}, version {version}) of {nodes:node|nodes}: {kinds}."]
-    reason.append("It communicates: {calls}." if calls else "No node of it communicates.")
+    if calls:
+        reason.append("It communicates: {calls}.")
+    elif not any(node.collective for node in graph.nodes):
+        reason.append("No node of it communicates.")
     if sizes:
         figures["total"] = format_size(sum(sizes))
         reason.append("They exchange {total} in all.")
@@ -64,6 +68,55 @@ def _what(file: str, graph: Graph) -> Finding:
         "execution_trace", _subject(graph), figures, reason, advice,
         tuple(_node(file, node) for node in communication[:LISTED]), confidence=0.95, area="time",
     )  # fmt: skip
+
+
+def _mislabelled(file: str, graph: Graph) -> Finding | None:
+    """Collectives that are marked as computation."""
+    wrong = [node for node in graph.nodes if node.kind == NodeKind.COMPUTE and node.collective]
+    if not wrong:
+        return None
+    examples = names([f"{n.name[:60]} ({n.id})" for n in wrong], LISTED)
+    return tell(
+        "marked_as_compute", _subject(graph), {"count": len(wrong), "examples": examples},
+        ["{count:node that communicates by its name is|nodes that communicate by their names are} "
+         "marked as computation: {examples}. A simulator takes that for work of one rank, and "
+         "sends nothing."],
+        "Convert the trace anew with a converter that knows these names, or set the type to "
+        "COMM_COLL_NODE with comm_type and comm_size.",
+        tuple(_node(file, node) for node in wrong[:LISTED]), fault=True, confidence=0.9,
+        area="time",
+    )  # fmt: skip
+
+
+def _groups(file: str, graph: Graph) -> Finding | None:
+    """Process groups that the observer of torch has listed."""
+    node = next((n for n in graph.nodes if "process_group:init" in n.name), None)
+    listed = loose_json(_first_text(node.get("inputs"))) if node else None
+    groups = [g for g in listed if isinstance(g, dict)] if isinstance(listed, list) else []
+    if not node or not groups:
+        return None
+    told = [_group(g) for g in groups]
+    figures: Figures = {"count": len(groups), "groups": names(told, LISTED)}
+    return tell(
+        "process_groups", _subject(graph), figures,
+        ["{count:process group is|process groups are} listed: {groups}."],
+        "Calls name their group by pg_name; match them by it.", (_node(file, node),),
+        confidence=0.9, area="time",
+    )  # fmt: skip
+
+
+def _first_text(inputs: Any) -> str:
+    values = inputs.get("values") if isinstance(inputs, dict) else None
+    first = values[0] if isinstance(values, list) and values else ""
+    return first if isinstance(first, str) else ""
+
+
+def _group(group: Mapping[str, Any]) -> str:
+    ranks = group.get("ranks")
+    who = f"all {group.get('group_size', '?')} ranks"
+    if isinstance(ranks, list) and ranks:
+        who = f"ranks {names([str(r) for r in ranks], 8)}"
+    return f"{group.get('pg_name', '?')} ({group.get('backend_config', '?')}): {who}"[:200]
 
 
 def _twice(file: str, graph: Graph, nodes: Mapping[int, Node]) -> Finding | None:

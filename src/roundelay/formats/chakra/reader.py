@@ -209,7 +209,7 @@ def _json_node(entry: Mapping[str, Any], spellings: dict[str, None]) -> Node | N
 
 
 def _whole(value: object) -> int | None:
-    if isinstance(value, str) and value.isdigit() and len(value) < 20:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     if isinstance(value, float) and 0 <= value < 2**53:
         value = round(value)
@@ -233,6 +233,8 @@ def _of_observer(value: Mapping[str, Any]) -> Graph:
         } if isinstance(listed, list) else {
             k: Attribute("", v) for k, v in entry.items() if k not in ("id", "name", "parent")
         }  # fmt: skip
+        if "inputs" in entry:
+            attributes.setdefault("inputs", Attribute("", entry["inputs"]))
         parent = _whole(entry.get("parent", entry.get("ctrl_deps")))
         name = str(entry.get("name", ""))
         schema = attributes.get("op_schema", attributes.get("kernel_backend"))

@@ -167,12 +167,14 @@ def infer(
 
 
 def _pieces(rows: Sequence[Row]) -> int | None:
-    """How many times the printed count makes up the size, in every row of more than some bytes."""
-    found = set()
-    for row in rows:
-        pieces = pieces_of(row)
-        if pieces and row.size >= 1 << 16:
-            found.add(pieces)
+    """How many times the printed count makes up the size, in every row of more than some bytes.
+
+    Of small sizes alone, in all, where several agree: some programs round them.
+    """
+    told = [(row.size, pieces) for row in rows if row.size and (pieces := pieces_of(row))]
+    found = {pieces for size, pieces in told if size >= 1 << 16}
+    if not found and len(told) > 1:
+        found = {pieces for _, pieces in told}
     return round(found.pop()) if len(found) == 1 and min(found) >= 1 else None
 
 

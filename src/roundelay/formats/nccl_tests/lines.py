@@ -29,6 +29,12 @@ _TELLS: Final = re.compile(
 beginning, or figures alone."""
 
 
+_BESIDE: Final = re.compile(r"\bsize\b.*\bbusbw\b", re.I)
+"""Names of columns, on both sides of a bar."""
+MOST_BESIDE: Final = 1000
+"""Rows of a table that stands beside another."""
+
+
 class Line(NamedTuple):
     """A line and its number, from 1."""
 
@@ -40,17 +46,32 @@ def lines(raws: Iterable[bytes], *, every: bool = False) -> Iterator[Line]:
     """The lines that a table may need, cleaned; those of NCCL's log are left out.
 
     What NCCL has written behind the beginning of a row is cut off, and the row's rest follows on
-    another line.
+    another line. Of two tables side by side the right one follows the left one.
 
     Args:
         raws: as they stand in the file.
         every: take those as well that no table needs.
     """
+    aside: list[Line] | None = None
     for number, raw in enumerate(raws, 1):
         if _LOGGED.match(raw) or not (every or _TELLS.search(raw)):
             continue
         text = raw.decode("utf-8", "replace").removesuffix("\n")
-        plain = _ESCAPES.sub("", text).replace("\r", " ").replace("|", " ")
-        plain = _TAGS.sub(" ", _LOG.sub("", _LABEL.sub("", plain)))
-        if plain.strip():
-            yield Line(number, _QUOTE.sub("", plain).rstrip())
+        left, bar, right = text.partition("|")
+        if aside is None and _BESIDE.search(left) and _BESIDE.search(right):
+            aside = []
+        if aside is not None and bar and len(aside) < MOST_BESIDE:
+            aside += _cleaned(number, right)
+            text = left
+        elif aside is not None:
+            yield from aside
+            aside = None
+        yield from _cleaned(number, text)
+    yield from aside or ()
+
+
+def _cleaned(number: int, text: str) -> Iterator[Line]:
+    plain = _ESCAPES.sub("", text).replace("\r", " ").replace("|", " ")
+    plain = _TAGS.sub(" ", _LOG.sub("", _LABEL.sub("", plain)))
+    if plain.strip():
+        yield Line(number, _QUOTE.sub("", plain).rstrip())

@@ -93,6 +93,7 @@ class Table:
         rows: in the order of the text; at least one.
         average: the average bus bandwidth that the text states, in GB/s.
         failed: values out of bounds that the text states as a failure.
+        named: network cards that the command names (NCCL_IB_HCA).
     """
 
     line: int
@@ -105,6 +106,7 @@ class Table:
     rows: tuple[Row, ...]
     average: float | None
     failed: int = 0
+    named: tuple[str, ...] = ()
 
     @property
     def nodes(self) -> int | None:

@@ -37,6 +37,7 @@ _BENCH: Final = re.compile(r"#\s*(\w+), n = (\d+)\s*$")
 _SAYS: Final = re.compile(rf"{_DEVICE.pattern}|{_AVERAGE.pattern}|{_FAILED.pattern}")
 """What some print without a # before it."""
 _LIBRARY: Final = re.compile(r"\b([NR]CCL|nccl-tests) version:? *(\d\S*)")
+_HCAS: Final = re.compile(r"\bNCCL_IB_HCA[= ]=?([A-Za-z][\w:,.-]{0,400})")
 _NAMES: Final = re.compile(r"\b(?:size|bytes)\b.*\btime\b.*\bbusbw\b", re.I)
 _NO_HEADER: Final = Columns(0, False, "", (False, True))
 _BEGINS: Final = ("# nThread", "# nthread", "Collective test starting")
@@ -69,6 +70,7 @@ class Reader:
         self._collective: str | None = None
         self._ranks: int | None = None
         self._forms: tuple[bool, ...] = ()
+        self._named: tuple[str, ...] = ()
 
     def read(self, lines: Iterable[Line]) -> None:
         """Take all lines, to the end of the text."""
@@ -111,6 +113,8 @@ class Reader:
                 self._close(None)
             self._collective = named
         self._hint = hinted(text) or self._hint
+        if cards := _HCAS.search(text):
+            self._named = tuple(filter(None, cards[1].split(",")))
         for name, version in _LIBRARY.findall(text):
             self.versions[f"{name} {version}"] = None
 
@@ -190,7 +194,7 @@ class Reader:
         self.tables.append(
             Table(columns.line or rows[0].line, names[0] if names else None, names,
                   stated is not None, guess.ranks, guess.ranks_from,
-                  tuple(self.devices.values()), tuple(rows), average, self._failed)
+                  tuple(self.devices.values()), tuple(rows), average, self._failed, self._named)
         )  # fmt: skip
         self._ranks, self._before, self._failed, self._hint = None, {}, 0, None
         self._used = True

@@ -100,14 +100,16 @@ def begin(line: int, text: str, columns: Columns) -> Draft | None:
         draft = Draft(line, text.strip(), size, int(head["count"]), head["dtype"], head["redop"])
         draft.cells = words
         return draft
-    if is_figures(words):
-        for count, cells in ((None, words), (words[0], words[1:])):
-            draft = Draft(line, text.strip(), size, None, None, None, list(cells))
-            draft.count = int(count) if count is not None and count.isdecimal() else None
-            shape = shape_of(draft, columns)
-            if shape is not None and (columns.line or _proves(draft, shape)):
-                return draft
-    return None
+    if not is_figures(words):
+        return None
+    drafts = [
+        Draft(line, text.strip(), size, count, None, None, list(cells))
+        for count, cells in ((None, words), (int(words[0]) if words[0].isdecimal() else None,
+                                             words[1:]))
+    ]  # fmt: skip
+    shapes = [(draft, shape) for d in drafts if (shape := shape_of(draft := d, columns))]
+    proved = (draft for draft, shape in shapes if _proves(draft, shape))
+    return next(proved, shapes[0][0] if shapes and columns.line else None)
 
 
 def _size(text: str) -> int | None:

@@ -1,0 +1,46 @@
+"""What the table of `nvidia-smi topo -p2p` says: which cards reach each other's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from .finding import Evidence, Figures, Finding, tell
+from .seen import names
+
+WHY: Final = MappingProxyType(
+    {
+        "GNS": "GNS: the cards or their driver do not offer it, as those for desks do not.",
+        "CNS": "CNS: the chipset does not offer it.",
+        "TNS": "TNS: the way between the cards does not allow it.",
+        "DR": "DR: a setting of the driver (registry key) has turned it off.",
+    }
+)
+"""By the table's own legend."""
+
+
+def peer_findings(
+    file: str, peers: Mapping[tuple[str, str], tuple[str, int]], lines: Sequence[str]
+) -> list[Finding]:
+    """Cards that cannot reach each other's memory over PCIe."""
+    off = {pair: cell for pair, (cell, _) in peers.items() if cell in ("GNS", "CNS", "TNS", "DR")}
+    if not off:
+        return []
+    some = next(iter(off))
+    line = peers[some][1]
+    figures: Figures = {
+        "pairs": names(sorted({"-".join(sorted(pair)) for pair in off}), 6),
+        "states": names(sorted(set(off.values()))),
+    }
+    reason = ["The table of peer access says {states} for {pairs}: these cards cannot reach each "
+              "other's memory over PCIe, so NCCL takes its data through the host's memory "
+              "(SHM)."]  # fmt: skip
+    reason.append(WHY[off[some]])
+    return [tell(
+        "no_peer_access", file, figures, reason,
+        "Expect the rate of two copies through memory, not PCIe's; NCCL sees it by itself "
+        "(NCCL_P2P_DISABLE=1 only where it hangs). Keep ranks that exchange most on cards that "
+        "have peer access, where there are any.",
+        (Evidence(file, line, lines[line - 1].strip()[:400]),), confidence=0.85,
+    )]  # fmt: skip
