@@ -59,7 +59,7 @@ from roundelay.formats.scontrol import read_nodes
 from roundelay.formats.slurm import read_topology_conf
 from roundelay.formats.slurm_write import write_topology_conf, write_topology_yaml
 from roundelay.formats.timeline import read_timeline, write_timeline
-from roundelay.formats.topo_matrix import read_topo_matrix
+from roundelay.formats.topo_matrix import read_peers, read_topo_matrix
 from roundelay.formats.topograph import read_topograph
 from roundelay.formats.topology_yaml import read_topology_yaml
 from roundelay.formats.tuner import read_tuner
@@ -101,6 +101,7 @@ TESTS = (b'{"version":"2.17.1","args":["./build/all_reduce_perf","-J","x"],"nccl
          b'268435456,"type":"float","redop":"sum","root":-1,"out_of_place":{"cpu_time":3300.0,'
          b'"alg_bw":325.4,"bus_bw":325.4,"nwrong":"N/A"},"in_place":null}],"out_of_bounds":{"count":0,'
          b'"okay":"true"},"average_bus_bandwidth":{"bandwidth":172.7,"okay":"true"}}')  # fmt: skip
+PEERS = b"\tGPU0\tGPU1\tGPU2\n GPU0\tX\tOK\tNS\n GPU1\tOK\tX\tCNS\n GPU2\tNS\tCNS\tX\n"
 ENDED = b"""Traceback (most recent call last):
 ValueError: bad shard 7
 [rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.
@@ -134,7 +135,7 @@ def seeds():
         "job.json": b'{"exchange": [{"name": "a", "pattern": "chain", "groups": [[0, 1], [2, 3]], '
                     b'"size": "1 GiB"}]}',
         "jobs.json": JOBS, "tests.json": TESTS, "bench.json": BENCH, "walk.json": WALK,
-        "ended.log": ENDED, "older.json": OLDER, "pieces.json": PIECES,
+        "ended.log": ENDED, "topo_p2p.txt": PEERS, "older.json": OLDER, "pieces.json": PIECES,
         "algorithms.toml": b'[[rule]]\ncollective = "all_reduce"\nalgorithm = "ring"\n',
         "nodelist.txt": b"SLURM_JOB_NODELIST=n[1-3]\nSLURM_JOB_NODELIST=n[3,1-2]\n",
     }  # fmt: skip
@@ -186,6 +187,7 @@ READERS = {
     "nccl_topology": (read_nccl_topology, "topology.xml"),
     "nccl_graph": (read_nccl_graph, "graph.xml"),
     "topo_matrix": (read_topo_matrix, "topo_m.txt"),
+    "topo_peers": (read_peers, "topo_m.txt", "topo_p2p.txt"),
     "rocm_topo": (read_rocm_topo, "showtopo.txt"),
     "nccl_log": (read_nccl_log, "nccl.log"),
     "nccl_tests": (read_nccl_tests, "table.txt"),
