@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
+from ..bench.machine import cores
 from ..errors import RoundelayError
 from ..scaling import Scaler, policy
 from ..scaling.policy import TARGET
@@ -36,11 +36,6 @@ def _replicas(text: str) -> tuple[int, int] | None:
         raise RoundelayError(f"{text!r} instances; expected a number such as 2, from and to such "
                              f"as 1-4, or auto; {MOST} at most")  # fmt: skip
     return found
-
-
-def _cores() -> int:
-    """That this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 @click.command(
@@ -95,7 +90,7 @@ def command(
         no_use(("scale", "target", "calm"), "where instances do not come and go",
                "add such as --replicas 1-4")  # fmt: skip
     options, tokenizer, context = found_options(**model, batch=batch, room=room)
-    least, most = replicas or (1, max(1, _cores() // options.ranks))
+    least, most = replicas or (1, max(1, cores() // options.ranks))
     scaler = Scaler(policy(scale, target), least, most, calm) if most > least else None
     name = Path(options.model).stem
     listener, url = listen(host, port)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import click
 
 from ..bench.cells import sizes_between
+from ..bench.machine import cores
 from ..errors import RoundelayError
 from ..simulate.disturb import Jitter
 from ..sweep import Axis, plotter, read_axis
@@ -120,7 +120,7 @@ def command(
     draw = plotter(picture) if picture else None
     if draw:
         check([{"bytes": place.point.size, **place.about} for place in found])
-    jobs = jobs or (len(os.sched_getaffinity(0)) if axes else 1)
+    jobs = jobs or (cores() if axes else 1)
     with terminated_as_interrupted():
         lines = rows(asked, found, file, jobs, ray)
     if not any("error" not in row for row in lines):

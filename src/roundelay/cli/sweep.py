@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 import click
 
 from ..algorithms import Algorithm, find
+from ..bench.machine import cores
 from ..clusters import cluster, write
 from ..collectives import COLLECTIVES, UnknownName, collective
 from ..errors import RoundelayError
@@ -217,5 +217,5 @@ def _answers(questions: Sequence[Point], jobs: int, ray: bool) -> Iterator[tuple
     if ray:
         return over_ray(answer, questions)
     jobs = min(jobs, len(questions))
-    threads = len(os.sched_getaffinity(0)) if jobs <= 1 else 1
+    threads = cores() if jobs <= 1 else 1
     return over_processes(partial(answer, threads=threads), questions, jobs)

@@ -151,7 +151,7 @@ def place(job: Job, room: Room, *, exact: bool = False, spread: bool = False) ->
     found = {"ours": placing.ours(spread=spread), "best_fit": placing.best_fit(),
              "first_fit": placing.first_fit()}  # fmt: skip
     kept = _placed(placing, found, {"random": placing.random()}, exact)
-    if not spread:
+    if not spread and len(placing.sizes) > 2:  # there are leaves to be spread over
         seconds = placing.price(placing.ours(spread=True)).seconds
         if seconds < kept.price.seconds * (1 - WORTH_SAYING):
             kept.against["spread"] = seconds

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 from typing import Any, Final
 
+from ...bench.machine import cores
 from ...intervals import daly, young
 from ...simulate.overlap import Parts as Predicted
 from .job import Course
@@ -113,7 +113,7 @@ def _predicted(settings: Settings, course: Course, rows: Sequence[Row]) -> dict[
     by_rank = [_micros(r, Predicted(*(float(c[k]) for c in timing.by_rank)))
                for k, r in enumerate(ranks)]  # fmt: skip
     return {"step_us": timing.time * 1e6, "even_step_us": even * 1e6, "by_rank": by_rank,
-            "cores": len(os.sched_getaffinity(0))}  # fmt: skip
+            "cores": cores()}  # fmt: skip
 
 
 def _micros(rank: int, parts: Predicted[float]) -> dict[str, Any]:
