@@ -109,7 +109,7 @@ def told(found: Sequence[Summary], advice: Sequence[Checkpoint], cluster: Cluste
             "restarting", "done again", "slow nodes", "work"]  # fmt: skip
     rows = [[say(NAMES[one.policy]), span(one.wait_s), span(one.makespan_s),
              f"{one.fragmentation:.1%}", f"{one.exchange_slowdown - 1:+.1%}",
-             *(f"{one.crowding - 1:+.1%}" for one in [one] if one.crowding is not None),
+             *([] if one.crowding is None else [f"{one.crowding - 1:+.1%}"]),
              *(_part(one, key) for key in ("saving", "restarting", "again", "slowed", "work"))]
             for one in found]  # fmt: skip
     return "\n\n".join([

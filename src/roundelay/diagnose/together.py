@@ -125,9 +125,8 @@ def _joint(found: Diagnosis) -> list[Finding]:
     full = any(finding.kind == "out_of_memory" for finding in ended)
     logged = [f for f in _logged(found) if not (full and f.kind == "out_of_memory")]
     dumped = _dumped(found)
-    if dumped or any(
-        f.area == "hang" for f in (*logged, *found.findings)
-    ):  # which say more than an exit code
+    hangs = any(f.area == "hang" for f in (*logged, *found.findings))
+    if dumped or hangs:  # which say more than an exit code
         ended = [f for f in ended if f.kind != "ended_first"]
     return [
         *ended, *dumped, *logged,
