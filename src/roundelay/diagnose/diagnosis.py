@@ -26,7 +26,9 @@ AREAS: Final = ("hang", "machine", "speed", "time")
 BROKEN: Final = frozenset(
     {"card_failed", "linkless", "few_links", "no_route", "network_error", "no_shared_memory",
      "memory_not_pinned", "process_lost", "ranks_missing", "out_of_memory", "killed", "crashed",
-     "raised", "ended_first", "docker_address", "duplicate_card", "memory_refused", "no_rdma_way",
+     "switch_failed", "raised", "ended_first", "docker_address", "duplicate_card", "memory_refused",
+     "no_rdma_way", "no_fabric_manager", "stub_driver", "efa_peer", "rings_differ", "mixed_links",
+     "no_memory_left", "queue_refused", "rocm_fails", "launch_refused", "versions_differ",
      "no_interface", "no_cuda", "no_peer_access", "segment_gone", "topology_file",
      "no_files_left", "no_threads_left", "rank_twice", "ranks_differ", "bad_ranks", "bad_buffer",
      "other_card", "bad_argument", "no_port", "no_name", "address_empty", "segment_unnamed",

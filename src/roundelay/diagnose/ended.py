@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from ..formats.ended import Cause, End
 from .finding import Figures, Finding, cited, tell
 from .seen import names
+from .xids import FOLLOWS, XIDS
 
 LISTED: Final = 4
 
@@ -26,6 +27,12 @@ _SAID: Final[MappingProxyType[Cause, _Told]] = MappingProxyType({
         "Look the number up in NVIDIA's table of Xid errors. 79 (fallen off the bus), 48, 63, 64, "
         "94, 95 (memory) and 74 (NVLink) are the card's: reset or replace it; 13 and 31 are as a "
         "rule the program's.", 0.9),
+    "sxid": _Told(
+        "switch_failed", "The driver reports an error of an NVSwitch: {said}.",
+        "Where it says Fatal, the cards on that switch are lost to the job: end it, look at "
+        "nvidia-fabricmanager's log, reset all cards and the switch (nvidia-smi -r) or restart the "
+        "host; if a link comes again and again, have the board or cable changed. Non-fatal ones "
+        "mostly tell of links going down as cards are reset.", 0.9),
     "memory": _Told(
         "out_of_memory", "Rank {ranks} ran out of the card's memory: {said}.",
         "Give that rank less: a smaller batch or shorter sequences, activation checkpointing, "
@@ -70,6 +77,8 @@ def ended_findings(ends: Sequence[End]) -> list[Finding]:
 def _told(cause: Cause, ends: Sequence[End]) -> Finding:
     if cause == "left":
         ends = ends[:1]
+    elif cause == "xid":
+        ends = sorted(ends, key=lambda end: end.code == FOLLOWS)
     said, ranks = _SAID[cause], sorted({end.rank for end in ends if end.rank is not None})
     local = sorted({end.local for end in ends if end.local is not None and end.rank is None})
     figures: Figures = {"ranks": names([str(rank) for rank in ranks], 8) or "?",
@@ -77,7 +86,9 @@ def _told(cause: Cause, ends: Sequence[End]) -> Finding:
     if local and not ranks:
         figures["ranks"] = f"? (local rank {names([str(rank) for rank in local], 8)})"
     reason = [said.reason]
-    if cause != "xid":
+    if cause == "xid" and (known := XIDS.get(ends[0].code)):
+        reason.append(known)
+    elif cause not in ("xid", "sxid"):
         reason.append("The others wait for it, or lose their connections to it, and say so later.")
     lines = list(dict.fromkeys(end.line for end in ends))[:LISTED]
     subject = names(list(dict.fromkeys(line.file for line in lines)), 3)

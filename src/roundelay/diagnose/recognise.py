@@ -30,7 +30,21 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("inspector_prom", re.compile(rb"^\s{0,9}nccl_(?:p2p_)?(?:bus_bandwidth_gbs|"
                                   rb"(?:collective_)?exec_time_microseconds)\{", re.M)),
     ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b|\bnccl[A-Z]\w{3,30}Error\b|"
-                            rb"NCCL [eE]rror\b|(?:Cuda|CUDA|HIP) failure:? (?:\d{1,4} )?'|"
+                            rb"(?:NCCL|RCCL|Nccl|nccl)[^\n]{0,300}?(?:unhandled (?:cuda|system) "
+                            rb"error|internal error|invalid (?:argument|usage)|remote process "
+                            rb"exited)|"
+                            rb"(?:Cuda|CUDA|HIP) failure:? [^'\n]{0,120}'[^']|"
+                            rb"(?:CUDA|Cuda|HIP)(?: driver| runtime)? error\b:? ?[^\n]|"
+                            rb"\b(?:cudaError|hipError|CUDA_ERROR_)\w{4}|\bError 80[234]: |"
+                            rb"Transport retry count exceeded|no usable transports/devices|"
+                            rb"(?:Unresponsive re|Unreachable re|UNDELIVERABLE)[^\n]|"
+                            rb"Memory access fault by GPU[^\n]|Cannot re-initialize CUDA in forked|"
+                            rb"peer access is not supported between|CUBLAS_STATUS_\w|"
+                            rb"(?:CUDA|HIP) failure \d{1,4}: [^\n]|"
+                            rb"Expected \d+ threads to join the rendezvous[^\n]|"
+                            rb"submitted to be reduced, gathered or broadcasted by subset|"
+                            rb"HSA_STATUS_ERROR|GDR driver version[^\n]|gdr_open failed|"
+                            rb"undefined symbol: p?nccl\w|"
                             rb"libibverbs: Warning|NCCL warning\(error\)|"
                             rb"Call to ibv_\w{1,40} failed|"
                             rb"NET/(?:IB|OFI)\w{0,3} ?: ?\w|Duplicate GPU detected|"
@@ -50,7 +64,7 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                          rb"[Tt]imeout waiting for key|server socket has failed|"
                          rb"wait timeout after \d")),
     ("ended", re.compile(rb"OutOfMemoryError|oom[-_]kill|Out Of Memory|exited on signal|"
-                         rb"NVRM: Xid|exitcode\s*:|Traceback \(most recent call|"
+                         rb"NVRM: Xid|\bSXid \(|exitcode\s*:|Traceback \(most recent call|"
                          rb"\btasks? [\d,-]{1,99}: (?:Killed|Segmentation|Bus error)|"
                          rb"line \d{1,9}: +\d{1,9} (?:Killed|Segmentation|Bus error)|"
                          rb"Fatal Python error|"
@@ -88,7 +102,7 @@ _CHAKRA: Final = re.compile(rb"[\x80-\xff]*[\x03-\x7f]\x0a[\x03-\x08\x0b\x0c\x0e
 """A length, and a message that begins with a version."""
 _LATER: Final = MappingProxyType(
     {
-        "nccl_log": (b"CCL INFO", b"CCL WARN", b"CCL TRACE"),
+        "nccl_log": (b"CCL INFO", b"CCL WARN", b"CCL TRACE", b"CUDA error: "),
         "watchdog": (b"WorkNCCL(", b"detected by watchdog", b"CollectiveFingerPrint(", b"NCCLRAS",
                      b"gloo/transport", b"onnectFullMesh", b"monitoredBarrier", b"Timed out wait",
                      b"next_op=", b"watchdog got stuck", b"Using the loopback address",
@@ -97,8 +111,8 @@ _LATER: Final = MappingProxyType(
                   b"RendezvousTimeout", b"EADDRINUSE", b"got 0 bytes", b"recvValue failed",
                   b"imeout waiting for key", b"wait timeout after"),
         "ended": (b"OutOfMemoryError", b"oom_kill", b"oom-kill", b"Out Of Memory",
-                  b"exited on signal", b"NVRM: Xid", b"exitcode", b"Traceback (most recent call",
-                  b": Killed", b": Segmentation", b": Bus error"),
+                  b"exited on signal", b"NVRM: Xid", b"SXid (", b"exitcode",
+                  b"Traceback (most recent call", b": Killed", b": Segmentation", b": Bus error"),
     }
 )  # fmt: skip
 """Words by which a text is of a kind, wherever in it they stand."""

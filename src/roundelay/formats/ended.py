@@ -13,11 +13,11 @@ from typing import Final, Literal, NamedTuple
 
 from .nccl_log import Line
 
-Cause = Literal["memory", "killed", "crashed", "raised", "xid", "left"]
+Cause = Literal["memory", "killed", "crashed", "raised", "xid", "sxid", "left"]
 KEPT: Final = 10**4
 """Ends that are kept."""
 WORDS: Final = (b"OutOfMemoryError", b"oom_kill", b"oom-kill", b"Out Of Memory",
-                b"exited on signal", b"NVRM: Xid", b"exitcode", b"Error: ", b"Exception: ",
+                b"exited on signal", b"NVRM: Xid", b"SXid", b"exitcode", b"Error: ", b"Exception: ",
                 b"Traceback (", b"Killed", b"Segmentation fault", b"Bus error")  # fmt: skip
 """One of which stands in every line that tells an end."""
 _RANK: Final = re.compile(
@@ -38,6 +38,7 @@ _CODES: Final = MappingProxyType({"Killed": 9, "Segmentation fault": 11, "Bus er
 _LEFT: Final = re.compile(r"exitcode *: *([1-9]\d{0,2})\b")
 _LOCAL: Final = re.compile(r"\blocal_rank: *(\d{1,7})\b")
 _XID: Final = re.compile(r"NVRM: Xid \((?:PCI:)?([\w:.]+)\)?: (\d{1,4})")
+_SXID: Final = re.compile(r"(\S*nvswitch\d*): SXid \((?:PCI:)?([\w:.]+)\): (\d{1,6}),? ?(.{0,120})")
 _OOM: Final = re.compile(r"oom[-_]kill|Out Of Memory\b")
 _OWN_RANK: Final = re.compile(r"^\s*(?:\[[^\]]*\]:\s*)?rank *: *(\d{1,7})\b")
 _FOLLOWS: Final = re.compile(
@@ -59,8 +60,8 @@ class End(NamedTuple):
     Attributes:
         rank: None if it is not told.
         cause: "memory" of a card, "killed" (signal 9, or by the kernel for want of memory),
-            "crashed" (a signal such as 11), "raised" (an exception), "xid" (a card's error) or
-            "left" (an exit code, which its launcher tells and nothing else).
+            "crashed" (a signal such as 11), "raised" (an exception), "xid" (a card's error), "sxid"
+            (an NVSwitch's) or "left" (an exit code, which its launcher tells and nothing else).
         code: of the signal or the Xid; 0 for others.
         said: the error in its own words.
         line: which tells it.
@@ -97,6 +98,11 @@ def read_ended_lines(lines: Iterable[bytes], file: str = "") -> list[End]:
     return found
 
 
+def _full(raised: re.Match[str]) -> bool:
+    """Whether it is a card's memory that was full, which needs no traceback to be believed."""
+    return "OutOfMemory" in raised["name"] or "out of memory" in raised["said"]
+
+
 def _ends(text: str, line: Line, reported: int | None, near: bool) -> Iterator[End]:
     """At most one: `reported` is the rank of torchrun's report, `near` whether a traceback is."""
     told = _RANK.search(text)
@@ -104,14 +110,20 @@ def _ends(text: str, line: Line, reported: int | None, near: bool) -> Iterator[E
     raised = _RAISED.match(text)
     if xid := _XID.search(text):
         yield End(None, "xid", int(xid[2]), f"{xid[1]}: Xid {xid[2]}", line)
+    elif sxid := _SXID.search(text):
+        yield End(None, "sxid", int(sxid[3]), f"{sxid[2]}: SXid {sxid[3]}, {sxid[4]}", line)
     elif (signal := _SIGNAL.search(text)) or (signal := _NAMED.search(text)):
         word = next(filter(None, signal.groups()))
         code = _CODES.get(word) or int(word)
         rank = reported if rank is None and "exitcode" in text else rank
         if code == 9 or code in _CRASHES:
             yield End(rank, "killed" if code == 9 else "crashed", code, f"signal {code}", line)
-    elif raised is not None and (near or raised["rank"]) and not _FOLLOWS.search(raised[0]):
-        memory = "OutOfMemory" in raised["name"] or "out of memory" in raised["said"]
+    elif (
+        raised is not None
+        and (near or raised["rank"] or _full(raised))
+        and not _FOLLOWS.search(raised[0])
+    ):
+        memory = _full(raised)
         said = f"{raised['name']}: {raised['said']}"[:200]
         yield End(int(raised["rank"]) if raised["rank"] else rank, "memory" if memory else "raised",
                   0, said, line)  # fmt: skip
