@@ -24,7 +24,7 @@ from roundelay import RoundelayError
 from roundelay.clusters import cluster, read, write
 from roundelay.convert import FAMILIES, convert
 from roundelay.diagnose.ended import ended_findings
-from roundelay.diagnose.facts import read_facts
+from roundelay.diagnose.facts_reader import read_facts
 from roundelay.diagnose.given import Given
 from roundelay.diagnose.own import TOLD
 from roundelay.diagnose.pieces import piece_findings
