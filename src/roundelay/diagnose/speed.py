@@ -71,6 +71,8 @@ def take_text(found: Diagnosis, given: Given, model: Model) -> None:
     try:
         text = read_text(given.lines)
     except NoTable as error:
+        if given.name in found.measured:
+            return
         if any(name == given.name for name, _ in found.logs):  # a log may hold words of a table
             what = message("left out: {error}", error=str(error))
             found.notes.append((given.name, Note(0, what)))
