@@ -23,14 +23,17 @@ import roundelay as rl
 from roundelay import RoundelayError
 from roundelay.clusters import cluster, read, write
 from roundelay.convert import FAMILIES, convert
+from roundelay.diagnose.bandwidths import bandwidth_findings
 from roundelay.diagnose.ended import ended_findings
-from roundelay.diagnose.facts import read_facts
+from roundelay.diagnose.facts_reader import read_facts
 from roundelay.diagnose.given import Given
+from roundelay.diagnose.iterations import iteration_findings
 from roundelay.diagnose.own import TOLD
 from roundelay.diagnose.pieces import piece_findings
 from roundelay.diagnose.together import diagnose
 from roundelay.executors.algos import prove_msccl
 from roundelay.executors.plans import prove_mscclpp
+from roundelay.formats.bandwidth import read_bandwidth_lines
 from roundelay.formats.chakra import read_chakra
 from roundelay.formats.chrome import read_chrome, write_chrome
 from roundelay.formats.deepep import read_deepep
@@ -41,6 +44,7 @@ from roundelay.formats.iblink import read_iblinkinfo, read_ibnet_flat
 from roundelay.formats.ibnet import read_ibnetdiscover
 from roundelay.formats.inspector import read_inspector
 from roundelay.formats.inspector_prom import read_inspector_prom
+from roundelay.formats.iterations import read_iterations
 from roundelay.formats.kineto import read_kineto
 from roundelay.formats.kueue import read_kueue
 from roundelay.formats.msccl_xml import broken_limits, read_msccl
@@ -221,6 +225,14 @@ READERS = {
     "ras": (read_ras, "ras.txt"),
     "inspector": (read_inspector, "inspector.jsonl"),
     "inspector_prom": (lambda data: read_inspector_prom(BytesIO(data)), "inspector.prom"),
+    "bandwidth": (
+        lambda data: bandwidth_findings("x", read_bandwidth_lines(data.splitlines(keepends=True))),
+        "bandwidth.txt",
+    ),
+    "iterations": (
+        lambda data: iteration_findings("x", read_iterations(data.splitlines(keepends=True))),
+        "iterations.txt",
+    ),
     "facts": (lambda data: read_facts(data, "x"), "facts.json"),
     "cluster": (lambda data: read(data, "x.toml"), "cluster.toml"),
     "own": (own, "tuner.conf", "cluster.toml", "job.toml", "job.json", "arrivals.csv", "jobs.json",

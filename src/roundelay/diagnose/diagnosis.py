@@ -62,6 +62,7 @@ class Diagnosis:
         notes: what was odd, by file.
         machines: that were described, by file.
         hosts: names of hosts, to be replaced where asked for.
+        measured: files with tables of programs other than nccl-tests.
         dumps: of flight recorders, which are judged together.
         traces: of ranks, which are judged together.
         logs: of NCCL, by file, which are judged together.
@@ -77,6 +78,7 @@ class Diagnosis:
     notes: list[tuple[str, Note]] = field(default_factory=list)
     machines: list[tuple[str, Machine]] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
+    measured: set[str] = field(default_factory=set)
     dumps: list[Dump] = field(default_factory=list)
     traces: list[Trace] = field(default_factory=list)
     logs: list[tuple[str, NcclLog]] = field(default_factory=list)

@@ -69,6 +69,17 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                          rb"line \d{1,9}: +\d{1,9} (?:Killed|Segmentation|Bus error)|"
                          rb"Fatal Python error|"
                          rb"^\[rank\d{1,7}\]:\s{0,9}[\w.]{1,99}(?:Error|Exception):", re.M)),
+    ("bandwidth", re.compile(rb"P2P=(?:En|Dis)abled [\w ()]{0,40}Matrix|"
+                             rb"memcpy (?:CE|SM) [CG]PU\(row\)|CANNOT Access Peer Device|"
+                             rb"copy peak bandwidth GB/s|Device Bandwidth, \d+ Device|"
+                             rb"^[ #|]{0,99}(?:size|payload|bytes)\b"
+                             rb"(?![^\n]{0,200}\btime\b[^\n]{0,200}\bbusbw)[^\n]{0,200}?"
+                             rb"(?:\bBW\b|bandwidth|algbw|Latency|t_avg|t_min|throughput)|"
+                             rb"^[^\n]{0,9}(?:Transfer |Message )Size[^\n]{0,40}Bandwidth|"
+                             rb"average bandwidth of \w{1,40} with a|"
+                             rb"[\d.]{1,9} [KMG]?Bytes {1,9}[\d.]{1,9} [KMG]?bits/sec",
+                             re.M | re.I)),
+    ("iterations", re.compile(rb"elapsed time per iteration \(ms\):")),
     ("nccl_tests", re.compile(rb"\bbusbw\b|# nThread|Avg bus bandwidth|Test (?:CUDA|NCCL) failure|"
                               rb"^[^\n]*\b\d+ +\d+ +(?:u?int\d+|half|float|double|bfloat16) +"
                               rb"(?:none|sum|prod|max|min|avg|mulsum|all|\d+\.\d+)\b|"

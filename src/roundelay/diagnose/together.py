@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ..errors import RoundelayError
+from ..formats.bandwidth import read_bandwidth_lines
 from ..formats.chakra import read_chakra
 from ..formats.chrome import read_chrome
 from ..formats.ended import read_ended_lines
@@ -16,6 +17,7 @@ from ..formats.iblink import read_iblinkinfo, read_ibnet_flat
 from ..formats.ibnet import read_ibnetdiscover
 from ..formats.inspector import read_inspector_lines
 from ..formats.inspector_prom import read_inspector_prom
+from ..formats.iterations import read_iterations
 from ..formats.kineto import read_kineto
 from ..formats.kueue import read_kueue
 from ..formats.machine import Machine
@@ -37,6 +39,7 @@ from ..i18n import message
 from ..topology import Cluster
 from . import Machine as Named
 from .apart import apart_findings
+from .bandwidths import bandwidth_findings
 from .calls import call_findings, jobs_of
 from .diagnosis import Diagnosis, Model
 from .ended import ended_findings
@@ -45,6 +48,7 @@ from .fabrics import fabric_findings
 from .finding import Finding, of_file
 from .given import Given
 from .graphs import graph_findings
+from .iterations import iteration_findings
 from .jobs import log_jobs, resting_on, said_jobs
 from .logs import log_findings
 from .machines import machine_findings
@@ -275,6 +279,16 @@ def _ended(found: Diagnosis, given: Given, model: Model) -> None:
     found.ended += read_ended_lines(given.lines(), given.name)
 
 
+def _bandwidth(found: Diagnosis, given: Given, model: Model) -> None:
+    told = bandwidth_findings(given.name, read_bandwidth_lines(given.lines()))
+    found.measured |= {given.name} if told else set()
+    found.findings += told
+
+
+def _iterations(found: Diagnosis, given: Given, model: Model) -> None:
+    found.findings += iteration_findings(given.name, read_iterations(given.lines()))
+
+
 def _flight(found: Diagnosis, given: Given, model: Model) -> None:
     dumps = read_flight(given.whole(), given.name)
     for dump in dumps:
@@ -371,6 +385,7 @@ TAKE: Final = MappingProxyType(
         **{kind: _machine(read) for kind, read in READ.items()}, "topo_matrix": _matrices,
         "nccl_graph": _told(read_nccl_graph, graph_findings),
         "nccl_log": _log, "watchdog": _watchdog, "ended": _ended, "store": _store,
+        "bandwidth": _bandwidth, "iterations": _iterations,
         "flight": _flight, "nccl_tests": take_text,
         "nccl_tests_json": take_json,
         "facts": take_facts, "topology_conf": _fabric(read_topology_conf),
