@@ -8,6 +8,7 @@ from typing import Final
 
 from . import is_json_of_tests
 from .given import HEAD, Given
+from .host import MARKS as _OF_HOST
 
 # No mark may look at a byte more than a few hundred times, whatever the file: from the start of a
 # line it runs on once, and between two words only so far.
@@ -60,6 +61,7 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                               rb"(?:none|sum|prod|max|min|avg|mulsum|all|\d+\.\d+)\b|"
                               rb"(?:[Dd]ispatch|[Cc]ombine)[^\n]{0,200}bandwidth[^\n]{0,80}GB/s|"
                               rb"GB/s \((?:RDMA|NVL)\)", re.M)),
+    *_OF_HOST,
 )  # fmt: skip
 _OWN: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("timeline", re.compile(rb"\Aroundelay/timeline \d")),

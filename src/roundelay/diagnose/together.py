@@ -45,6 +45,7 @@ from .fabrics import fabric_findings
 from .finding import Finding, of_file
 from .given import Given
 from .graphs import graph_findings
+from .host import TOLD as OF_HOST
 from .jobs import log_jobs, resting_on, said_jobs
 from .logs import log_findings
 from .machines import machine_findings
@@ -91,9 +92,7 @@ def diagnose(
             if not kinds and len(files) == 1:
                 raise RoundelayError(f"nothing known is in it; {EXPECTED}")
             strange += [] if kinds else [given.name]
-            for kind in kinds:
-                _take(found, given, kind, model)
-            found.files.append((given.name, kinds))
+            found.files.append((given.name, _taken(found, given, kinds, model)))
         except (RoundelayError, OSError) as error:  # one that cannot be read hides no other
             why = str(error).removeprefix(f"{given.name}: ")
             if len(files) == 1:
@@ -172,6 +171,23 @@ def _logged(found: Diagnosis) -> list[Finding]:
     return told
 
 
+def _taken(found: Diagnosis, given: Given, kinds: tuple[str, ...], model: Model) -> tuple[str, ...]:
+    """Read a file as each kind that it may be; those that it was.
+
+    Raises:
+        RoundelayError: it can be read as none of them.
+    """
+    failed: dict[str, RoundelayError] = {}
+    for kind in kinds:
+        try:
+            _take(found, given, kind, model)
+        except RoundelayError as error:
+            failed[kind] = error
+            if len(failed) == len(kinds):
+                raise next(iter(failed.values())) from None
+    return tuple(kind for kind in kinds if kind not in failed)
+
+
 def _take(found: Diagnosis, given: Given, kind: str, model: Model) -> None:
     TAKE.get(kind, _own(kind))(found, given, model)
 
@@ -181,6 +197,15 @@ def _own(kind: str) -> Callable[[Diagnosis, Given, Model], None]:
         from .own import TOLD  # which takes long to load
 
         found.findings += TOLD[kind](given.name, given.whole())
+
+    return take
+
+
+def _host(
+    findings: Callable[[str, bytes], list[Finding]],
+) -> Callable[[Diagnosis, Given, Model], None]:
+    def take(found: Diagnosis, given: Given, model: Model) -> None:
+        found.findings += findings(given.name, given.whole())
 
     return take
 
@@ -382,6 +407,7 @@ TAKE: Final = MappingProxyType(
         "topology_yaml": _fabric(read_topology_yaml), "kueue": _told(read_kueue, kueue_findings),
         "nodelist": _told(text_of, nodelist_findings), "msccl": _told(read_msccl, msccl_findings),
         "mscclpp": _told(read_plan, plan_findings),
+        **{kind: _host(findings) for kind, findings in OF_HOST.items()},
     }
 )  # fmt: skip
 """What is done with each kind."""
