@@ -1,4 +1,4 @@
-"""What commands print on a host: what is off is named first, and what is sound is not blamed."""
+"""What commands, schedulers and profilers print is understood, and what is sound is not blamed."""
 
 import re
 import tomllib
@@ -14,14 +14,16 @@ from roundelay.diagnose.recognise import kinds_of
 from roundelay.diagnose.together import diagnose
 from roundelay.simulate.nccl import predict
 
-HOST = tomllib.loads((Path(__file__).parent / "files/host.toml").read_text("utf-8"))["case"]
+FILES = Path(__file__).parent / "files"
+HOST, PLACED = (tomllib.loads((FILES / f"{name}.toml").read_text("utf-8"))["case"]
+                for name in ("host", "placed"))  # fmt: skip
 
 
 def findings(text):
     return diagnose([Given("f", data=text.encode())], None, predict, cluster).findings
 
 
-@pytest.mark.parametrize("case", HOST, ids=[case["name"] for case in HOST])
+@pytest.mark.parametrize("case", [*HOST, *PLACED], ids=lambda case: case["name"])
 def test_what_commands_print_is_understood(case):
     first, *others = findings(case["text"])
     assert (first.kind, first.fault) == (case["kind"], case["fault"])

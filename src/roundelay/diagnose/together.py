@@ -22,7 +22,7 @@ from ..formats.machine import Machine
 from ..formats.msccl_xml import read_msccl
 from ..formats.nccl_graph import read_nccl_graph
 from ..formats.nccl_log import joined, read_nccl_lines
-from ..formats.nccl_topology import read_nccl_topology
+from ..formats.nccl_topology import read_logged_topology, read_nccl_topology
 from ..formats.note import Note
 from ..formats.pieces import read_pieces
 from ..formats.plain import text_of
@@ -36,9 +36,12 @@ from ..formats.watchdog import read_watchdog_lines
 from ..i18n import message
 from ..topology import Cluster
 from . import Machine as Named
+from .alike import alike_findings
 from .apart import apart_findings
 from .calls import call_findings, jobs_of
+from .controller import controller_findings
 from .diagnosis import Diagnosis, Model
+from .domains import domain_findings
 from .ended import ended_findings
 from .expected import Predict
 from .fabrics import fabric_findings
@@ -47,6 +50,7 @@ from .given import Given
 from .graphs import graph_findings
 from .host import TOLD as OF_HOST
 from .jobs import log_jobs, resting_on, said_jobs
+from .kernel_shares import table_of_kernels_findings
 from .logs import log_findings
 from .machines import machine_findings
 from .orders import dump_findings, trace_findings
@@ -54,6 +58,7 @@ from .peers import peer_findings
 from .pieces import piece_findings
 from .placements import kueue_findings, nodelist_findings
 from .plans import msccl_findings, plan_findings, read_plan
+from .queues import queue_findings
 from .ras import ras_findings
 from .recognise import kinds_of
 from .seen import names
@@ -201,7 +206,7 @@ def _own(kind: str) -> Callable[[Diagnosis, Given, Model], None]:
     return take
 
 
-def _host(
+def _printed(
     findings: Callable[[str, bytes], list[Finding]],
 ) -> Callable[[Diagnosis, Given, Model], None]:
     def take(found: Diagnosis, given: Given, model: Model) -> None:
@@ -228,6 +233,7 @@ def _matrices(found: Diagnosis, given: Given, model: Model) -> None:
     tables = tables_of(data)
     lines = text_of(data).split("\n")
     first = True
+    read: list[tuple[str, Machine]] = []
     for line, table in tables:
         if peers := read_peers(table):
             found.findings += peer_findings(given.name, peers, lines)
@@ -238,6 +244,8 @@ def _matrices(found: Diagnosis, given: Given, model: Model) -> None:
         found.findings += machine_findings(name, machine, lines)
         found.notes += [(given.name, note) for note in machine.notes]
         first = False
+        read.append((name, machine))
+    found.findings += alike_findings(read)
 
 
 def read_machine(given: Given) -> Machine:
@@ -387,7 +395,7 @@ def _inspector_prom(found: Diagnosis, given: Given, model: Model) -> None:
 READ: Final = MappingProxyType(
     {
         "nccl_topology": read_nccl_topology, "topo_matrix": read_topo_matrix,
-        "rocm_topo": read_rocm_topo,
+        "rocm_topo": read_rocm_topo, "logged_topology": read_logged_topology,
     }
 )  # fmt: skip
 """What describes a machine."""
@@ -407,7 +415,10 @@ TAKE: Final = MappingProxyType(
         "topology_yaml": _fabric(read_topology_yaml), "kueue": _told(read_kueue, kueue_findings),
         "nodelist": _told(text_of, nodelist_findings), "msccl": _told(read_msccl, msccl_findings),
         "mscclpp": _told(read_plan, plan_findings),
-        **{kind: _host(findings) for kind, findings in OF_HOST.items()},
+        "hypernode": _printed(domain_findings),
+        "kernel_table": _printed(table_of_kernels_findings),
+        "slurm_lists": _printed(queue_findings), "controller": _printed(controller_findings),
+        **{kind: _printed(findings) for kind, findings in OF_HOST.items()},
     }
 )  # fmt: skip
 """What is done with each kind."""
