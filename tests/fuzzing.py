@@ -12,6 +12,7 @@ import re
 import resource
 import sys
 import time
+from contextlib import suppress
 from copy import deepcopy
 from io import BytesIO
 from pathlib import Path
@@ -24,12 +25,17 @@ from roundelay import RoundelayError
 from roundelay.clusters import cluster, read, write
 from roundelay.convert import FAMILIES, convert
 from roundelay.diagnose.bandwidths import bandwidth_findings
+from roundelay.diagnose.controller import controller_findings
+from roundelay.diagnose.domains import domain_findings
 from roundelay.diagnose.ended import ended_findings
 from roundelay.diagnose.facts_reader import read_facts
 from roundelay.diagnose.given import Given
+from roundelay.diagnose.host import TOLD as OF_HOST
 from roundelay.diagnose.iterations import iteration_findings
+from roundelay.diagnose.kernel_shares import table_of_kernels_findings
 from roundelay.diagnose.own import TOLD
 from roundelay.diagnose.pieces import piece_findings
+from roundelay.diagnose.queues import queue_findings
 from roundelay.diagnose.together import diagnose
 from roundelay.executors.algos import prove_msccl
 from roundelay.executors.plans import prove_mscclpp
@@ -39,21 +45,28 @@ from roundelay.formats.chrome import read_chrome, write_chrome
 from roundelay.formats.deepep import read_deepep
 from roundelay.formats.ended import read_ended_lines
 from roundelay.formats.flight import read_flight
+from roundelay.formats.gids import read_gids
 from roundelay.formats.hostlist import hosts
+from roundelay.formats.hypernode import read_hypernodes
+from roundelay.formats.ib_ports import read_ib_ports
 from roundelay.formats.iblink import read_iblinkinfo, read_ibnet_flat
 from roundelay.formats.ibnet import read_ibnetdiscover
 from roundelay.formats.inspector import read_inspector
 from roundelay.formats.inspector_prom import read_inspector_prom
+from roundelay.formats.interfaces import read_interfaces
 from roundelay.formats.iterations import read_iterations
+from roundelay.formats.kernel_tables import read_kernel_tables
 from roundelay.formats.kineto import read_kineto
 from roundelay.formats.kueue import read_kueue
+from roundelay.formats.lspci import read_lspci
 from roundelay.formats.msccl_xml import broken_limits, read_msccl
 from roundelay.formats.mscclpp_older import read_mscclpp_older
 from roundelay.formats.mscclpp_plan import read_mscclpp
 from roundelay.formats.nccl_graph import read_nccl_graph
 from roundelay.formats.nccl_log import read_nccl_log
 from roundelay.formats.nccl_tests import read_nccl_tests, read_nccl_tests_json
-from roundelay.formats.nccl_topology import read_nccl_topology
+from roundelay.formats.nccl_topology import read_logged_topology, read_nccl_topology
+from roundelay.formats.numactl import read_numactl
 from roundelay.formats.pickled import read_pickle
 from roundelay.formats.pieces import read_pieces
 from roundelay.formats.ras import read_ras
@@ -61,7 +74,11 @@ from roundelay.formats.rocm_topo import read_rocm_topo
 from roundelay.formats.schedule import read_schedule, write_schedule
 from roundelay.formats.scontrol import read_nodes
 from roundelay.formats.slurm import read_topology_conf
+from roundelay.formats.slurm_lists import read_slurm_lists
 from roundelay.formats.slurm_write import write_topology_conf, write_topology_yaml
+from roundelay.formats.smi_links import read_smi_links
+from roundelay.formats.smi_query import read_smi_query
+from roundelay.formats.smi_table import read_smi_table
 from roundelay.formats.timeline import read_timeline, write_timeline
 from roundelay.formats.topo_matrix import read_peers, read_topo_matrix
 from roundelay.formats.topograph import read_topograph
@@ -150,6 +167,14 @@ def any_file(data):
     diagnose([Given("x1", data=data)], None, predict, cluster)
 
 
+def of_host(data):
+    """As what each command prints, and then judged."""
+    more = (controller_findings, domain_findings, table_of_kernels_findings, queue_findings)
+    for tell in (*OF_HOST.values(), *more):
+        with suppress(RoundelayError):
+            tell("x", data)
+
+
 def own(data):
     """As each kind of our own files."""
     for told in TOLD.values():
@@ -222,6 +247,19 @@ READERS = {
     "kineto": (lambda data: read_kineto(BytesIO(data)), "kineto.json"),
     "chakra": (read_chakra, "graph.et"),
     "pieces": (lambda data: piece_findings("x", read_pieces(data)[0]), "pieces.json"),
+    "smi_table": (read_smi_table, "host.toml"),
+    "smi_links": (read_smi_links, "host.toml"),
+    "smi_query": (read_smi_query, "host.toml"),
+    "lspci": (read_lspci, "host.toml"),
+    "ib_ports": (read_ib_ports, "host.toml"),
+    "gids": (read_gids, "host.toml"),
+    "interfaces": (read_interfaces, "host.toml"),
+    "numactl": (read_numactl, "host.toml"),
+    "logged_topology": (read_logged_topology, "placed.toml", "topology.xml"),
+    "slurm_lists": (read_slurm_lists, "placed.toml"),
+    "kernel_tables": (read_kernel_tables, "placed.toml"),
+    "hypernodes": (read_hypernodes, "placed.toml"),
+    "of_host": (of_host, "host.toml", "placed.toml"),
     "ras": (read_ras, "ras.txt"),
     "inspector": (read_inspector, "inspector.jsonl"),
     "inspector_prom": (lambda data: read_inspector_prom(BytesIO(data)), "inspector.prom"),

@@ -36,7 +36,8 @@ BROKEN: Final = frozenset(
      "network_card_failed", "queue_failed", "memory_not_registered", "no_sysfs", "one_way_link",
      "graph_file", "no_transport", "imex", "nvls_failed", "driver_unfit", "nvml_fails",
      "no_kernel", "no_such_card", "card_busy", "card_broken", "program_failed",
-     "too_many_ranks", "port_taken", "store_unreachable", "no_id"}
+     "too_many_ranks", "port_taken", "store_unreachable", "no_id", "memory_errors",
+     "fabric_not_ready", "no_subnet_manager"}
 )  # fmt: skip
 """What must be mended before anything else is worth a look."""
 ASIDE: Final = frozenset({"incomplete", "unknown_kinds", "plan_refused", "ids_twice"})

@@ -7,7 +7,9 @@ from types import MappingProxyType
 from typing import Final
 
 from . import is_json_of_tests
+from .controller import MARK as _CONTROLLER
 from .given import HEAD, Given
+from .host import MARKS as _OF_HOST
 
 # No mark may look at a byte more than a few hundred times, whatever the file: from the start of a
 # line it runs on once, and between two words only so far.
@@ -15,9 +17,11 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("topo_matrix", re.compile(rb"^(?>[^\n]*?\bGPU\d+[\s|]+(?:GPU|NIC|mlx|CPU Aff))[^\n]*+\n"
                                rb"(?:[^\n]*+\n){0,3}?[^\w\n]*+(?:GPU|NIC|mlx5_)\d+[\s|]+(?:X|NV\d+|SYS|NODE|PHB|PXB|PIX|SOC)\b",
                                re.M)),
+    ("topo_matrix", re.compile(rb"^[^\w\n]{0,9}GPU0[ \t|]{1,20}GPU1[ \t|][^\n]{0,4000}CPU Affinity",
+                               re.M)),
     ("topo_matrix", re.compile(rb"^[^\w\n]{0,9}GPU0[ \t|]+X[ \t|]+(?:NV\d+|[A-Z]{3,4})\b[^\n]*+\n"
                                rb"[^\w\n]{0,9}GPU1[ \t|]", re.M)),
-    ("rocm_topo", re.compile(rb"between two GPUs")),
+    ("rocm_topo", re.compile(rb"between two GPUs|^[ \t>]{0,9}LINK TYPE TABLE:?[ \t\r]*$", re.M)),
     ("topology_conf", re.compile(rb"^[ \t]*(?:SwitchName|BlockName|RingName)\s*=", re.M | re.I)),
     ("ibnetdiscover", re.compile(rb'^(?:Switch|Ca|Hca|Rt)\s+\d+\s+"', re.M)),
     ("ibnet_flat", re.compile(rb"^(?:CA|SW|RT)\s+\d+\s+\d+\s+0x[0-9a-f]+\s+\d+x\s+[A-Z]{3}", re.M)),
@@ -85,6 +89,17 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                               rb"(?:none|sum|prod|max|min|avg|mulsum|all|\d+\.\d+)\b|"
                               rb"(?:[Dd]ispatch|[Cc]ombine)[^\n]{0,200}bandwidth[^\n]{0,80}GB/s|"
                               rb"GB/s \((?:RDMA|NVL)\)", re.M)),
+    ("slurm_lists", re.compile(rb"^[ \t>]{0,20}JOBID[ \t][^\n]{0,200}NODELIST\(REASON\)|"
+                               rb"^[ \t>]{0,20}PARTITION[ \t]{1,20}AVAIL[ \t]{1,20}TIMELIMIT[ \t]|"
+                               rb"^[ \t>]{0,20}REASON[ \t]{1,40}USER[ \t]{1,40}TIMESTAMP", re.M)),
+    ("controller", _CONTROLLER),
+    ("kernel_table", re.compile(rb"^[ \t>|]{0,99}Time ?\(%\)[^\n]{0,300}\bName[ \t\r|]*$|"
+                                rb"^[ \t>|]{0,99}Name[ \t|]{2,40}Self C[^\n]{0,600}# of Calls|"
+                                rb"^[^\n]{0,40}\brank\b[^\n]{0,200}(?:time|lap)_pctg\b", re.M)),
+    ("hypernode", re.compile(rb"^[ \t]{0,9}(?:- )?kind:[ \t]*HyperNode\b|"
+                             rb"^[ \t]{0,9}networkTopology:[ \t\r]*\n"
+                             rb"[ \t]{1,20}(?:mode|highestTier)", re.M)),
+    *_OF_HOST,
 )  # fmt: skip
 _OWN: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("timeline", re.compile(rb"\Aroundelay/timeline \d")),
@@ -109,6 +124,7 @@ PIECES: Final = 200
 """Events of a list from which it is a trace, and no part that somebody has cut out."""
 _HWLOC: Final = re.compile(rb"<topology\b[^>]{0,200}>\s*<object\b|hwloc2?\.dtd")
 _XML: Final = re.compile(rb"<(system|cpu|pci|gpu|nic|graphs|graph|algo)\b")
+_LOGGED: Final = re.compile(rb"NCCL INFO[ \t]{1,99}</?(?:system|cpu|pci|gpu|nic|nvlink|net)\b")
 _CHAKRA: Final = re.compile(rb"[\x80-\xff]*[\x03-\x7f]\x0a[\x03-\x08\x0b\x0c\x0e-\x1f]\d+\.\d+\.\d")
 """A length, and a message that begins with a version."""
 _LATER: Final = MappingProxyType(
@@ -157,6 +173,8 @@ def kinds_of(given: Given) -> tuple[str, ...]:
     if _HWLOC.search(head):
         return ("hwloc",)
     element = _XML.search(head)
+    if element and start[:1] != b"<" and len(_LOGGED.findall(head)) > 2:
+        return ("logged_topology",)
     if element and (start[:1] == b"<" or b"NCCL INFO" not in head):
         return (XML_KINDS.get(element[1], "nccl_topology"),)
     found = dict.fromkeys(kind for kind, mark in _MARKS if mark.search(head))

@@ -24,7 +24,7 @@ from ..formats.machine import Machine
 from ..formats.msccl_xml import read_msccl
 from ..formats.nccl_graph import read_nccl_graph
 from ..formats.nccl_log import joined, read_nccl_lines
-from ..formats.nccl_topology import read_nccl_topology
+from ..formats.nccl_topology import read_logged_topology, read_nccl_topology
 from ..formats.note import Note
 from ..formats.pieces import read_pieces
 from ..formats.plain import text_of
@@ -38,18 +38,23 @@ from ..formats.watchdog import read_watchdog_lines
 from ..i18n import message
 from ..topology import Cluster
 from . import Machine as Named
+from .alike import alike_findings
 from .apart import apart_findings
 from .bandwidths import bandwidth_findings
 from .calls import call_findings, jobs_of
+from .controller import controller_findings
 from .diagnosis import Diagnosis, Model
+from .domains import domain_findings
 from .ended import ended_findings
 from .expected import Predict
 from .fabrics import fabric_findings
 from .finding import Finding, of_file
 from .given import Given
 from .graphs import graph_findings
+from .host import TOLD as OF_HOST
 from .iterations import iteration_findings
 from .jobs import log_jobs, resting_on, said_jobs
+from .kernel_shares import table_of_kernels_findings
 from .logs import log_findings
 from .machines import machine_findings
 from .orders import dump_findings, trace_findings
@@ -57,6 +62,7 @@ from .peers import peer_findings
 from .pieces import piece_findings
 from .placements import kueue_findings, nodelist_findings
 from .plans import msccl_findings, plan_findings, read_plan
+from .queues import queue_findings
 from .ras import ras_findings
 from .recognise import kinds_of
 from .seen import names
@@ -95,9 +101,7 @@ def diagnose(
             if not kinds and len(files) == 1:
                 raise RoundelayError(f"nothing known is in it; {EXPECTED}")
             strange += [] if kinds else [given.name]
-            for kind in kinds:
-                _take(found, given, kind, model)
-            found.files.append((given.name, kinds))
+            found.files.append((given.name, _taken(found, given, kinds, model)))
         except (RoundelayError, OSError) as error:  # one that cannot be read hides no other
             why = str(error).removeprefix(f"{given.name}: ")
             if len(files) == 1:
@@ -176,6 +180,23 @@ def _logged(found: Diagnosis) -> list[Finding]:
     return told
 
 
+def _taken(found: Diagnosis, given: Given, kinds: tuple[str, ...], model: Model) -> tuple[str, ...]:
+    """Read a file as each kind that it may be; those that it was.
+
+    Raises:
+        RoundelayError: it can be read as none of them.
+    """
+    failed: dict[str, RoundelayError] = {}
+    for kind in kinds:
+        try:
+            _take(found, given, kind, model)
+        except RoundelayError as error:
+            failed[kind] = error
+            if len(failed) == len(kinds):
+                raise next(iter(failed.values())) from None
+    return tuple(kind for kind in kinds if kind not in failed)
+
+
 def _take(found: Diagnosis, given: Given, kind: str, model: Model) -> None:
     TAKE.get(kind, _own(kind))(found, given, model)
 
@@ -185,6 +206,15 @@ def _own(kind: str) -> Callable[[Diagnosis, Given, Model], None]:
         from .own import TOLD  # which takes long to load
 
         found.findings += TOLD[kind](given.name, given.whole())
+
+    return take
+
+
+def _printed(
+    findings: Callable[[str, bytes], list[Finding]],
+) -> Callable[[Diagnosis, Given, Model], None]:
+    def take(found: Diagnosis, given: Given, model: Model) -> None:
+        found.findings += findings(given.name, given.whole())
 
     return take
 
@@ -207,6 +237,7 @@ def _matrices(found: Diagnosis, given: Given, model: Model) -> None:
     tables = tables_of(data)
     lines = text_of(data).split("\n")
     first = True
+    read: list[tuple[str, Machine]] = []
     for line, table in tables:
         if peers := read_peers(table):
             found.findings += peer_findings(given.name, peers, lines)
@@ -217,6 +248,8 @@ def _matrices(found: Diagnosis, given: Given, model: Model) -> None:
         found.findings += machine_findings(name, machine, lines)
         found.notes += [(given.name, note) for note in machine.notes]
         first = False
+        read.append((name, machine))
+    found.findings += alike_findings(read)
 
 
 def read_machine(given: Given) -> Machine:
@@ -376,7 +409,7 @@ def _inspector_prom(found: Diagnosis, given: Given, model: Model) -> None:
 READ: Final = MappingProxyType(
     {
         "nccl_topology": read_nccl_topology, "topo_matrix": read_topo_matrix,
-        "rocm_topo": read_rocm_topo,
+        "rocm_topo": read_rocm_topo, "logged_topology": read_logged_topology,
     }
 )  # fmt: skip
 """What describes a machine."""
@@ -397,6 +430,10 @@ TAKE: Final = MappingProxyType(
         "topology_yaml": _fabric(read_topology_yaml), "kueue": _told(read_kueue, kueue_findings),
         "nodelist": _told(text_of, nodelist_findings), "msccl": _told(read_msccl, msccl_findings),
         "mscclpp": _told(read_plan, plan_findings),
+        "hypernode": _printed(domain_findings),
+        "kernel_table": _printed(table_of_kernels_findings),
+        "slurm_lists": _printed(queue_findings), "controller": _printed(controller_findings),
+        **{kind: _printed(findings) for kind, findings in OF_HOST.items()},
     }
 )  # fmt: skip
 """What is done with each kind."""

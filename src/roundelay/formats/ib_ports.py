@@ -1,0 +1,98 @@
+"""Ports of RDMA network cards as `ibstat`, `ibstatus` and `ibv_devinfo` print them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from ..errors import RoundelayError
+from .pasted import pasted_lines
+
+_DEVICE: Final = re.compile(
+    r"^\s*(?:CA '([\w.:-]{1,40})'|hca_id:\s*([\w.:-]{1,40})|"
+    r"Infiniband device '([\w.:-]{1,40})' port (\d{1,3}) status:)\s*$", re.I
+)  # fmt: skip
+_PORT: Final = re.compile(r"^\s*port:?\s*(\d{1,3}):?\s*$", re.I)
+_FIELD: Final = re.compile(r"^\s*([A-Za-z][\w ]{0,30}?)\s*:\s*(\S.{0,80})$")
+_NUMBER: Final = re.compile(r"\d{1,5}(?:\.\d{1,3})?")
+STATES: Final = ("active", "down", "initializ", "armed", "init")
+
+
+@dataclass
+class IbPort:
+    """A port.
+
+    Attributes:
+        device, port: name of the network card, and number.
+        line: where the port begins.
+        model: as the command names the kind of card; "" if not told.
+        state: "active", "down", "init" or "armed"; "" if not told.
+        physical: such as "linkup", "polling", "disabled"; "" if not told.
+        rate: Gb/s; None if not told.
+        layer: "infiniband" or "ethernet"; "" if not told.
+        mtu, mtu_most: bytes, now and at most; None if not told.
+    """
+
+    device: str
+    port: int
+    line: int
+    model: str = ""
+    state: str = ""
+    physical: str = ""
+    rate: float | None = None
+    layer: str = ""
+    mtu: int | None = None
+    mtu_most: int | None = None
+
+    @property
+    def name(self) -> str:
+        """As people write it: the port only where it is not the first."""
+        return self.device if self.port == 1 else f"{self.device}:{self.port}"
+
+
+def read_ib_ports(data: bytes) -> tuple[IbPort, ...]:
+    """The ports of a text.
+
+    Raises:
+        RoundelayError: there is none.
+    """
+    ports: list[IbPort] = []
+    device, model = "", ""
+    port: IbPort | None = None
+    for number, line in pasted_lines(data):
+        if found := _DEVICE.match(line):
+            device, model = found[1] or found[2] or found[3], ""
+            port = IbPort(device, int(found[4]), number) if found[4] else None
+        elif device and (found := _PORT.match(line)):
+            port = IbPort(device, int(found[1]), number, model)
+        elif found := _FIELD.match(line):
+            name, value = found[1].lower().replace(" ", "_"), found[2].strip()
+            if port is None:
+                model = value if name in ("ca_type", "vendor_part_id") else model
+                continue
+            _put(port, name, value)
+        if port is not None and (not ports or ports[-1] is not port):
+            ports.append(port)
+    listed = tuple(p for p in ports if p.state)
+    if not listed:
+        raise RoundelayError("no port; expected the output of ibstat, ibstatus or ibv_devinfo")
+    return listed
+
+
+def _put(port: IbPort, name: str, value: str) -> None:
+    low = value.lower()
+    if name == "state" and not port.state:
+        found = next((state for state in STATES if state in low), "")
+        port.state = "init" if found.startswith("init") else found
+    elif name in ("physical_state", "phys_state") and not port.physical:
+        port.physical = re.sub(r"[^a-z]", "", low)
+    elif name == "rate" and port.rate is None and (rate := _NUMBER.match(value)):
+        port.rate = float(rate[0])
+    elif name == "link_layer":
+        port.layer = low
+    elif name in ("active_mtu", "max_mtu") and (size := _NUMBER.match(value)):
+        if name == "max_mtu":
+            port.mtu_most = int(float(size[0]))
+        else:
+            port.mtu = int(float(size[0]))
