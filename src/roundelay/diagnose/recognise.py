@@ -6,10 +6,12 @@ import re
 from types import MappingProxyType
 from typing import Final
 
+from ..formats.saved import MARK, NAME
 from . import is_json_of_tests
 from .controller import MARK as _CONTROLLER
 from .given import HEAD, Given
 from .host import MARKS as _OF_HOST
+from .phrases import speaks
 
 # No mark may look at a byte more than a few hundred times, whatever the file: from the start of a
 # line it runs on once, and between two words only so far.
@@ -61,14 +63,20 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                             rb"Invalid scalar type|connectFullMesh|Timed out waiting \d+|"
                             rb"next_op=\w.{0,400}missing_ranks|watchdog got stuck for|"
                             rb"Using the loopback address|Not all ranks joining collective|"
-                            rb"gloo::EnforceNotMet|Timeout at NCCL work: \d")),
+                            rb"gloo::EnforceNotMet|Timeout at NCCL work: \d|"
+                            rb"Received a dump signal due|\] Timeout at collective: \w")),
     ("store", re.compile(rb"store->get\(|store[ -]based barrier on rank|client socket has |"
                          rb"RendezvousTimeoutError|RendezvousConnection|RendezvousClosedError|"
                          rb"EADDRINUSE|[Ff]ailed to recv, got 0 bytes|recvValue failed|"
                          rb"[Tt]imeout waiting for key|server socket has failed|"
-                         rb"wait timeout after \d")),
+                         rb"wait timeout after \d|waiting for clients\. \d|gai error: -|"
+                         rb"connect\(\) timed out\. Original|: Socket Timeout")),
     ("ended", re.compile(rb"OutOfMemoryError|oom[-_]kill|Out Of Memory|exited on signal|"
-                         rb"NVRM: Xid|\bSXid \(|exitcode\s*:|Traceback \(most recent call|"
+                         rb"NVRM: Xid|\bSXid \(|exitcode\s*:|return code = -?\d|EXIT STRING: |"
+                         rb"KILLED BY SIGNAL|Exited with exit code|"
+                         rb"terminated with (?:signal SIG|(?:exit )?code -?\d)|"
+                         rb"died with <Signals|Exit code: +\d|"
+                         rb"Traceback \(most recent call|"
                          rb"\btasks? [\d,-]{1,99}: (?:Killed|Segmentation|Bus error)|"
                          rb"line \d{1,9}: +\d{1,9} (?:Killed|Segmentation|Bus error)|"
                          rb"Fatal Python error|"
@@ -84,6 +92,9 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                              rb"[\d.]{1,9} [KMG]?Bytes {1,9}[\d.]{1,9} [KMG]?bits/sec",
                              re.M | re.I)),
     ("iterations", re.compile(rb"elapsed time per iteration \(ms\):")),
+    ("stacks", re.compile(rb"^[^\n]{0,60}Thread (?:0x)?[\dA-Fa-f]{1,20} \((?:active|idle)|"
+                          rb"^[^\n]{0,60}(?:Current t|T)hread 0x[\da-f]{1,20}[^\n]{0,40} \(most "
+                          rb"recent call first\):|^#0 [^\n]{1,400}\n#1 ", re.M)),
     ("nccl_tests", re.compile(rb"\bbusbw\b|# nThread|Avg bus bandwidth|Test (?:CUDA|NCCL) failure|"
                               rb"^[^\n]*\b\d+ +\d+ +(?:u?int\d+|half|float|double|bfloat16) +"
                               rb"(?:none|sum|prod|max|min|avg|mulsum|all|\d+\.\d+)\b|"
@@ -133,13 +144,16 @@ _LATER: Final = MappingProxyType(
         "watchdog": (b"WorkNCCL(", b"detected by watchdog", b"CollectiveFingerPrint(", b"NCCLRAS",
                      b"gloo/transport", b"onnectFullMesh", b"monitoredBarrier", b"Timed out wait",
                      b"next_op=", b"watchdog got stuck", b"Using the loopback address",
-                     b"Not all ranks joining", b"gloo::EnforceNotMet", b"Timeout at NCCL work"),
+                     b"Not all ranks joining", b"gloo::EnforceNotMet", b"Timeout at NCCL work",
+                     b"Received a dump sig", b"] Timeout at collective"),
         "store": (b"store->get(", b"store based barrier on rank", b"client socket has ",
                   b"RendezvousTimeout", b"EADDRINUSE", b"got 0 bytes", b"recvValue failed",
-                  b"imeout waiting for key", b"wait timeout after"),
+                  b"imeout waiting for key", b"wait timeout after", b"waiting for clients"),
         "ended": (b"OutOfMemoryError", b"oom_kill", b"oom-kill", b"Out Of Memory",
-                  b"exited on signal", b"NVRM: Xid", b"SXid (", b"exitcode",
-                  b"Traceback (most recent call", b": Killed", b": Segmentation", b": Bus error"),
+                  b"exited on signal", b"NVRM: Xid", b"exitcode", b"Traceback (most recent call",
+                  b": Killed", b": Segmentation", b": Bus error", b" CANCELLED AT ", b"MPI_ABORT",
+                  b"Exited with exit code",
+                  b"SXid ("),
     }
 )  # fmt: skip
 """Words by which a text is of a kind, wherever in it they stand."""
@@ -161,6 +175,8 @@ def kinds_of(given: Given) -> tuple[str, ...]:
         head[:1] in b"(]}" and b"entries" in head and b"\n" not in start[:1]
     ):
         return ("flight",)
+    if head.startswith(MARK) and NAME.encode() in head:
+        return ("flight",)
     if _CHAKRA.match(head):
         return ("execution_trace",)
     if start[:1] in (b"{", b"["):
@@ -178,6 +194,8 @@ def kinds_of(given: Given) -> tuple[str, ...]:
     if element and (start[:1] == b"<" or b"NCCL INFO" not in head):
         return (XML_KINDS.get(element[1], "nccl_topology"),)
     found = dict.fromkeys(kind for kind, mark in _MARKS if mark.search(head))
+    if "ended" not in found and speaks(head):
+        found["ended"] = None
     return _later(given, head, tuple(found))
 
 

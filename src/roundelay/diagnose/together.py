@@ -31,6 +31,7 @@ from ..formats.plain import text_of
 from ..formats.ras import read_ras
 from ..formats.rocm_topo import read_rocm_topo
 from ..formats.slurm import read_topology_conf
+from ..formats.stacks import read_stacks_lines
 from ..formats.topo_matrix import read_peers, read_topo_matrix, tables_of
 from ..formats.topograph import read_topograph
 from ..formats.topology_yaml import read_topology_yaml
@@ -59,6 +60,7 @@ from .logs import log_findings
 from .machines import machine_findings
 from .orders import dump_findings, trace_findings
 from .peers import peer_findings
+from .phrases import LATER, phrase_findings
 from .pieces import piece_findings
 from .placements import kueue_findings, nodelist_findings
 from .plans import msccl_findings, plan_findings, read_plan
@@ -67,6 +69,7 @@ from .ras import ras_findings
 from .recognise import kinds_of
 from .seen import names
 from .speed import take_facts, take_json, take_text
+from .stacks import stack_findings
 from .stores import store_findings
 from .times import averaged_findings, graph_time_findings, inspected_findings, time_findings
 from .watched import watched_findings
@@ -129,15 +132,21 @@ def diagnose(
 
 def _joint(found: Diagnosis) -> list[Finding]:
     """Of files that make one picture; what a rank has ended of is not told of NCCL's part again."""
-    ended = ended_findings(found.ended)
+    ended = ended_findings(found.ended, found.told)
     full = any(finding.kind == "out_of_memory" for finding in ended)
     logged = [f for f in _logged(found) if not (full and f.kind == "out_of_memory")]
     dumped = _dumped(found)
-    hangs = any(f.area == "hang" for f in (*logged, *found.findings))
+    if any(f.kind == "never_called" for f in found.findings):
+        logged = [f for f in logged if f.kind != "timed_out"]
+    hangs = any(f.area == "hang" and f.fault and f.kind not in LATER
+                for f in (*logged, *found.findings))  # fmt: skip
     if dumped or hangs:  # which say more than an exit code
         ended = [f for f in ended if f.kind != "ended_first"]
+    first = any(f.fault and f.kind not in LATER for f in (*ended, *logged, *found.findings))
+    if first:
+        found.findings = [f for f in found.findings if f.kind not in LATER]
     return [
-        *ended, *dumped, *logged,
+        *ended, *dumped, *logged, *stack_findings(found.stacks),
         *time_findings(found.traces), *trace_findings(found.traces), *ras_findings(found.reports),
         *inspected_findings(found.inspected), *averaged_findings(found.averaged),
     ]  # fmt: skip
@@ -310,6 +319,13 @@ def _store(found: Diagnosis, given: Given, model: Model) -> None:
 
 def _ended(found: Diagnosis, given: Given, model: Model) -> None:
     found.ended += read_ended_lines(given.lines(), given.name)
+    told, lines = phrase_findings(given.name, given.lines())
+    found.findings += told
+    found.told[given.name] = lines
+
+
+def _stacks(found: Diagnosis, given: Given, model: Model) -> None:
+    found.stacks += read_stacks_lines(given.lines(), given.name)
 
 
 def _bandwidth(found: Diagnosis, given: Given, model: Model) -> None:
@@ -419,6 +435,7 @@ TAKE: Final = MappingProxyType(
         "nccl_graph": _told(read_nccl_graph, graph_findings),
         "nccl_log": _log, "watchdog": _watchdog, "ended": _ended, "store": _store,
         "bandwidth": _bandwidth, "iterations": _iterations,
+        "stacks": _stacks,
         "flight": _flight, "nccl_tests": take_text,
         "nccl_tests_json": take_json,
         "facts": take_facts, "topology_conf": _fabric(read_topology_conf),
