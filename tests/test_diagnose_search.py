@@ -99,6 +99,22 @@ def test_a_closed_connection_hides_where_a_thread_gave_up():
     assert [f.kind for f in found] == ["peer_lost"]
 
 
+DONE = "comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1 - Init COMPLETE"
+CLOSED = "[Service thread] Connection closed by localRank 1"
+
+
+def test_a_connection_that_is_closed_behind_a_sound_start_is_no_fault():
+    assert not [f for f in findings(DONE, CLOSED) if f.fault]
+    assert told(findings(CLOSED), "peer_lost")[0]
+    assert told(findings(DONE, CLOSED, "proxy.cc:9 -> 6"), "peer_lost")[0]
+
+
+def test_a_kernel_without_dma_buf_is_told_and_blamed_for_nothing():
+    fault, reason = told(findings("DMA_BUF_SUPPORT Failed due to OS kernel support"), "no_dmabuf")
+    assert not fault
+    assert "CONFIG_PCI_P2PDMA" in reason
+
+
 @pytest.mark.parametrize(
     ("lines", "kind", "words"),
     [

@@ -49,6 +49,7 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                             rb"(?:CUDA|HIP) failure \d{1,4}: [^\n]|"
                             rb"Expected \d+ threads to join the rendezvous[^\n]|"
                             rb"submitted to be reduced, gathered or broadcasted by subset|"
+                            rb"CUDA unknown error|Please set max locked memory|"
                             rb"HSA_STATUS_ERROR|GDR driver version[^\n]|gdr_open failed|"
                             rb"undefined symbol: p?nccl\w|"
                             rb"libibverbs: Warning|NCCL warning\(error\)|"
@@ -72,7 +73,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                          rb"wait timeout after \d|waiting for clients\. \d|gai error: -|"
                          rb"connect\(\) timed out\. Original|: Socket Timeout")),
     ("ended", re.compile(rb"OutOfMemoryError|oom[-_]kill|Out Of Memory|exited on signal|"
-                         rb"NVRM: Xid|\bSXid \(|exitcode\s*:|return code = -?\d|EXIT STRING: |"
+                         rb"NVRM: Xid|\bSignal: [A-Z][a-z ]{1,30} \(\d|\bSXid \(|"
+                         rb"exitcode\s*:|return code = -?\d|EXIT STRING: |"
                          rb"KILLED BY SIGNAL|Exited with exit code|"
                          rb"terminated with (?:signal SIG|(?:exit )?code -?\d)|"
                          rb"died with <Signals|Exit code: +\d|"

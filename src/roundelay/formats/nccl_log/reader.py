@@ -38,6 +38,7 @@ _NOTED: Final = (
     b"Unable to load libnccl-net", b"NET/Plugin : Plugin load", b"GPU Direct RDMA Disabled",
     b"CollNet currently", b"CollNet is not", b"Communicator has ", b"Could not open XML topology",
     b"RAS failed to establish", b"Failed to bind NVLink SHARP", b"TUNER/Plugin: Could not",
+    b"DMA_BUF_SUPPORT", b"CONFIG_DMABUF_MOVE_NOTIFY and", b"Current version of ROCm", b"Dmabuf",
     b"TUNER/Plugin: Failed",
 )  # fmt: skip
 """Beginnings of information that weighs as much as a warning."""
@@ -60,6 +61,7 @@ _FAILURE: Final = re.compile(
     rb"peer access is not supported between.{0,40}|CUBLAS_STATUS_\w{1,40}|"
     rb"(?:CUDA|HIP) failure \d{1,4}: .{1,200}|Expected \d+ threads to join the rendezvous.{1,80}|"
     rb"submitted to be reduced, gathered or broadcasted by subset|"
+    rb"CUDA unknown error.{0,80}|Please set max locked memory.{0,80}|"
     rb"gdr_open failed|undefined symbol: p?nccl\w+|"
     rb"HSA_STATUS_ERROR\w{0,60}|"
     rb"(?<=may be unrelated\) ').{1,400}(?=')|NET/(?:IB|OFI|Socket)\w* ?: ?.{1,300}|"
@@ -69,7 +71,7 @@ _FAILURE: Final = re.compile(
 _SAYING: Final = re.compile(
     rb"failure|may be unrelated|Duplicate GPU|NET/|ibv|nccl|Nccl|CCL|UDA|uda [eE]|HIP e|cudaE|hipE|"
     rb"Error 80|etry count|no usable t|Unre|UNDEL|gdr|GDR|HSA_S|access fault|peer acc|CUBLAS|"
-    rb"rendezvous|by subset"
+    rb"rendezvous|by subset|locked mem"
 )
 """What a line has that may say either: one quick look, for most lines say neither."""
 _ESCAPE: Final = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
