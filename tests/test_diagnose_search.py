@@ -57,6 +57,24 @@ def test_the_search_of_old_versions_and_one_that_found_nothing(line, words):
     assert fault is ("no sound way" in words)
 
 
+PATHS = (
+    "GPU/0-1 :GPU/0-1 (0/5000.0/LOC) GPU/0-2 (1/{rate}/{way}) NET/0-0 (3/24.0/PXB)",
+    "GPU/0-2 :GPU/0-1 (1/{rate}/{way}) GPU/0-2 (0/5000.0/LOC) NET/0-0 (5/12.0/PHB)",
+)
+
+
+def test_the_table_of_paths_is_told_without_the_tree():
+    fault, reason = told(findings(*(p.format(rate="240.0", way="NVL") for p in PATHS)), "paths")
+    assert not fault
+    assert "2 cards reach other cards by NVL 240 (2)" in reason
+    assert "PXB 24 (1), PHB 12 (1)" in reason
+    assert "Not all pairs" not in reason
+    mixed = [PATHS[0].format(rate="240.0", way="NVL"), PATHS[1].format(rate="9.0", way="SYS")]
+    assert "Not all pairs" in told(findings(*mixed), "paths")[1]
+    across = findings(*(p.format(rate="9.0", way="SYS") for p in PATHS))
+    assert [f.kind for f in across] == ["far_apart"]
+
+
 SHM = "Channel 00 : {} via SHM/direct/direct"
 
 
