@@ -144,6 +144,9 @@ WARNINGS = [
     ("include/alloc.h:9", "Cuda failure 1 'invalid argument'", "call_refused", "invalid argument"),
     ("misc/cudawrap.cc:9", "Cuda failure 900 'operation not permitted when stream is capturing'",
      "captured", "CUDA graph"),
+    ("misc/nvmlwrap.cc:9", "Failed to open libnvidia-ml.so.1", "no_cuda", "libnvidia-ml"),
+    ("include/alloc.h:9", "Failed to CUDA calloc async 608 bytes", "out_of_memory", "is full"),
+    ("transport/p2p.cc:9", "Failed to import fabric handle", "handle_refused", "IMEX"),
     ("init.cc:9", "Cuda failure 802 'system not yet initialized'", "no_fabric_manager",
      "fabric manager"),
     ("init.cc:9", "Cuda failure 'CUDA driver is a stub library'", "stub_driver", "stub"),
@@ -365,3 +368,12 @@ def test_a_tunnel_or_loopback_is_no_way_between_hosts():
     loop = f"{HEAD}NCCL INFO Bootstrap : Using lo:127.0.0.1<0>\n"
     assert not any(f.kind == "odd_interface" for f in findings(loop))
     assert findings(loop + loop.replace("a1:", "a2:"))[0].kind == "odd_interface"
+
+
+def test_plain_lines_of_old_versions_are_no_warnings():
+    found = findings(
+        "a:1:2 [0] INFO NET/Socket : 1 interfaces found\n"
+        "a:1:2 [0] INFO NET/IB : Using interface eth0 for sideband communication\n"
+        "a:1:2 [0] transport/net_ib.cu:187 WARN NET/IB : Unable to open device mlx5_0\n"
+    )
+    assert [f.kind for f in found] == ["no_device_access"]

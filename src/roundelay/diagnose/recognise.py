@@ -39,7 +39,7 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                             rb"(?:NCCL|RCCL|Nccl|nccl)[^\n]{0,300}?(?:unhandled (?:cuda|system) "
                             rb"error|internal error|invalid (?:argument|usage)|remote process "
                             rb"exited)|"
-                            rb"(?:Cuda|CUDA|HIP) failure:? [^'\n]{0,120}'[^']|"
+                            rb"(?:Cuda|CUDA|HIP) failure:? [^'\n]{0,120}'[^'\n]{1,200}'|"
                             rb"(?:CUDA|Cuda|HIP)(?: driver| runtime)? error\b:? ?[^\n]|"
                             rb"\b(?:cudaError|hipError|CUDA_ERROR_)\w{4}|\bError 80[234]: |"
                             rb"Transport retry count exceeded|no usable transports/devices|"
@@ -54,7 +54,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                             rb"undefined symbol: p?nccl\w|"
                             rb"libibverbs: Warning|NCCL warning\(error\)|"
                             rb"Call to ibv_\w{1,40} failed|"
-                            rb"NET/(?:IB|OFI)\w{0,3} ?: ?\w|Duplicate GPU detected|"
+                            rb"NET/(?:IB|OFI)\w{0,3} ?: ?(?!Using|\d)\w[^\n]|"
+                            rb"Duplicate GPU detected|"
                             rb":\d{1,9}:\d{1,9} \[\d{1,4}\] \S{1,80}:\d{1,5} WARN |"
                             rb"^[^\w\n]{0,40}(?:\[\w{1,40}\]:)? ?Last error:[ \t\r]*$", re.M)),
     ("ras", re.compile(rb"# +in group +per comm|#\d+-\d+ \([0-9a-f]+\) (?:MISMATCH|INCOMPLETE)|"

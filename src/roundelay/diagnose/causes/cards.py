@@ -38,7 +38,7 @@ CARDS: Final = (
           "busbw); to mend it see that nvidia-fabricmanager runs and is of the driver's version, "
           "restart it and reset the cards, and end jobs that still hold cards.", confidence=0.85),
     cause("out_of_memory", r"out of memory|Allocation failed|Failed to CUDA (?:calloc|malloc|host "
-          r"alloc) (?P<size>\d+)", "hang",
+          r"alloc)(?: async)? (?P<size>\d+)", "hang",
           "The card's memory is full: NCCL could not take what it needs for its buffers. What the "
           "program and torch's cache hold leaves too little; lost connections of other ranks "
           "follow from it.",
@@ -80,10 +80,10 @@ CARDS: Final = (
           "failed to bring a switch up.",
           "systemctl status nvidia-fabricmanager; install the version of the driver, exactly, and "
           "start it; nvidia-smi -q (Fabric: Completed). In a virtual machine it runs on the host."),
-    cause("no_cuda", r"Failed to (?:load CUDA driver|open libcuda)|load CUDA missing symbol",
-          "machine",
-          "NCCL cannot load the driver's library (libcuda.so.1): the container was started without "
-          "the cards, or the driver is missing or too old.",
+    cause("no_cuda", r"Failed to (?:load CUDA driver|open lib(?:cuda|nvidia-ml))|load CUDA "
+          r"missing symbol", "machine",
+          "NCCL cannot load the driver's library (libcuda.so.1 or libnvidia-ml.so.1): the "
+          "container was started without the cards, or the driver is missing or too old.",
           "nvidia-smi in the same place; start the container with --gpus all; update the driver."),
     cause("no_cuda", _FAILED + r"(?P<what>initialization error|system not yet initialized|"
           r"no CUDA-capable device|no ROCm-capable device)", "machine",
