@@ -144,6 +144,9 @@ WARNINGS = [
     ("include/alloc.h:9", "Cuda failure 1 'invalid argument'", "call_refused", "invalid argument"),
     ("misc/cudawrap.cc:9", "Cuda failure 900 'operation not permitted when stream is capturing'",
      "captured", "CUDA graph"),
+    ("misc/nvmlwrap.cc:9", "Failed to open libnvidia-ml.so.1", "no_cuda", "libnvidia-ml"),
+    ("include/alloc.h:9", "Failed to CUDA calloc async 608 bytes", "out_of_memory", "is full"),
+    ("transport/p2p.cc:9", "Failed to import fabric handle", "handle_refused", "IMEX"),
     ("init.cc:9", "Cuda failure 802 'system not yet initialized'", "no_fabric_manager",
      "fabric manager"),
     ("init.cc:9", "Cuda failure 'CUDA driver is a stub library'", "stub_driver", "stub"),
@@ -187,6 +190,12 @@ WARNINGS = [
      "error: Cannot allocate memory (12)", "no_memory_left", "no memory left"),
     (SOCKET, "socketStartConnect: Connect to fe80::1%eno1<41231> failed : No route to host",
      "link_local", "link-local"),
+    (SOCKET, "socketStartConnect: Connect to 127.0.0.1<41231> failed : Connection refused",
+     "loopback", "this host itself"),
+    ("msccl_parser.cc:9", "MSCCL: protocol Foo is not supported.", "msccl_refused",
+     "protocol Foo"),
+    ("misc/rocmwrap.cc:9", "Failed to load ROCr missing symbol hsa_init", "rocm_fails",
+     "ROCr missing symbol"),
     ("ras/ras.cc:9", "RAS failed to establish a client listening socket at localhost<28028>",
      "ras_port", "ignored"),
     ("ras/rasnet.cc:9", "RAS keep-alive timeout error (60s) on socket connection with 10.0.0.9<7>",
@@ -296,6 +305,10 @@ def test_a_bare_result_asks_for_the_log(text, name):
         ("EFA internal error: (4120) Unresponsive remote (reachable by EFA device but handshake "
          "failed)", "efa_peer"),
         ("lib/libtorch_cuda.so: undefined symbol: ncclCommRegister", "versions_differ"),
+        ("RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment",
+         "no_cuda"),
+        ("ibv_reg_mr(x) failed : Please set max locked memory (ulimit -l) to 'unlimited'",
+         "memory_not_pinned"),
         ("RuntimeError: Cannot re-initialize CUDA in forked subprocess.", "no_cuda"),
         ("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling x", "out_of_memory"),
         ("Expected 4 threads to join the rendezvous, but only 3 of them arrived on time.",
@@ -355,3 +368,12 @@ def test_a_tunnel_or_loopback_is_no_way_between_hosts():
     loop = f"{HEAD}NCCL INFO Bootstrap : Using lo:127.0.0.1<0>\n"
     assert not any(f.kind == "odd_interface" for f in findings(loop))
     assert findings(loop + loop.replace("a1:", "a2:"))[0].kind == "odd_interface"
+
+
+def test_plain_lines_of_old_versions_are_no_warnings():
+    found = findings(
+        "a:1:2 [0] INFO NET/Socket : 1 interfaces found\n"
+        "a:1:2 [0] INFO NET/IB : Using interface eth0 for sideband communication\n"
+        "a:1:2 [0] transport/net_ib.cu:187 WARN NET/IB : Unable to open device mlx5_0\n"
+    )
+    assert [f.kind for f in found] == ["no_device_access"]

@@ -57,6 +57,24 @@ def test_the_search_of_old_versions_and_one_that_found_nothing(line, words):
     assert fault is ("no sound way" in words)
 
 
+PATHS = (
+    "GPU/0-1 :GPU/0-1 (0/5000.0/LOC) GPU/0-2 (1/{rate}/{way}) NET/0-0 (3/24.0/PXB)",
+    "GPU/0-2 :GPU/0-1 (1/{rate}/{way}) GPU/0-2 (0/5000.0/LOC) NET/0-0 (5/12.0/PHB)",
+)
+
+
+def test_the_table_of_paths_is_told_without_the_tree():
+    fault, reason = told(findings(*(p.format(rate="240.0", way="NVL") for p in PATHS)), "paths")
+    assert not fault
+    assert "2 cards reach other cards by NVL 240 (2)" in reason
+    assert "PXB 24 (1), PHB 12 (1)" in reason
+    assert "Not all pairs" not in reason
+    mixed = [PATHS[0].format(rate="240.0", way="NVL"), PATHS[1].format(rate="9.0", way="SYS")]
+    assert "Not all pairs" in told(findings(*mixed), "paths")[1]
+    across = findings(*(p.format(rate="9.0", way="SYS") for p in PATHS))
+    assert [f.kind for f in across] == ["far_apart"]
+
+
 SHM = "Channel 00 : {} via SHM/direct/direct"
 
 
@@ -97,6 +115,22 @@ def test_a_closed_connection_hides_where_a_thread_gave_up():
             f"{HEAD}include/socket.h:4 -> 2\n")  # fmt: skip
     found = diagnose([Given("f", data=text.encode())], None, predict, cluster).findings
     assert [f.kind for f in found] == ["peer_lost"]
+
+
+DONE = "comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1 - Init COMPLETE"
+CLOSED = "[Service thread] Connection closed by localRank 1"
+
+
+def test_a_connection_that_is_closed_behind_a_sound_start_is_no_fault():
+    assert not [f for f in findings(DONE, CLOSED) if f.fault]
+    assert told(findings(CLOSED), "peer_lost")[0]
+    assert told(findings(DONE, CLOSED, "proxy.cc:9 -> 6"), "peer_lost")[0]
+
+
+def test_a_kernel_without_dma_buf_is_told_and_blamed_for_nothing():
+    fault, reason = told(findings("DMA_BUF_SUPPORT Failed due to OS kernel support"), "no_dmabuf")
+    assert not fault
+    assert "CONFIG_PCI_P2PDMA" in reason
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from .finding import Evidence, Figures, Finding, cited, tell
 from .hints import host_settings
 from .interfaces import odd_interface
 from .log_rates import far_apart, impossible, tiny_pcie
+from .reaches import table_of_paths
 from .searches import searched
 from .seen import names
 from .told import calls_differ, settings
@@ -240,6 +241,7 @@ Rule = Callable[[str, NcclLog], Finding | None]
 RULES: Final[tuple[Rule, ...]] = (
     calls_differ, gave_up, ended_with, stuck_in_start, aborted, odd_interface, tiny_pcie, settings,
     no_gpudirect, sockets_only, beside_estimate, cliques, in_memory, searched, far_apart,
+    table_of_paths,
     cross_rails, host_settings, chosen, built,
 )  # fmt: skip
 """What weighs more comes first."""

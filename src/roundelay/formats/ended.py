@@ -22,7 +22,7 @@ WORDS: Final = (b"Error", b"oom_kill", b"oom-kill", b"Out Of Memory", b"on signa
                 b"SXid", b"exitcode", b"Exception", b"Traceback (", b"Killed",
                 b"Segmentation fault", b"Bus error", b"exit code", b"Exit code", b"return code",
                 b"terminated with", b"EXIT STRING", b"KILLED BY", b"memory limit", b"died with",
-                b"exit status", b"Process name: ")  # fmt: skip
+                b"exit status", b"Process name: ", b"Signal: ")  # fmt: skip
 """One of which stands in every line that tells an end."""
 _RANK: Final = re.compile(
     r"\[rank(?:: )?(\d{1,7})\]|^\s*(\d{1,7}): |\brank (\d{1,7})\b|\btasks? (\d{1,7})[:,-]"
@@ -36,7 +36,8 @@ _SIGNAL: Final = re.compile(
     r"exitcode *: *-(\d{1,2})\b|exited on signal (\d{1,2})\b|Signal (\d{1,2}) \(SIG|"
     r"return code = -(\d{1,2})\b|terminated with code -(\d{1,2})\b|"
     r"KILLED BY SIGNAL: (\d{1,2})\b|EXIT STRING: [\w ]{1,40}\(signal (\d{1,2})\)|"
-    r"terminated with signal (SIG[A-Z]{2,6})|died with <Signals\.(SIG[A-Z]{2,6})"
+    r"terminated with signal (SIG[A-Z]{2,6})|\bSignal: [A-Z][a-z ]{1,30} \((\d{1,2})\)|"
+    r"died with <Signals\.(SIG[A-Z]{2,6})"
 )
 _NAMED: Final = re.compile(
     r"(?:\btasks? [\d,-]+: |\bline \d+: +\d+ |Fatal Python error: )"

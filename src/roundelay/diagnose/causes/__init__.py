@@ -31,7 +31,8 @@ EXPLAINED: Final = MappingProxyType(
 FOLLOWS: Final = re.compile(
     r"Call to open failed|Socket recv failed|retcode \d|Failed to execute operation|recv failed|"
     r"Connection closed by|Error encountered progressing|Proxy Call to rank|Proxy thread error|"
-    r"encountered a fatal error|ibv_get_async_event failed|Got CQE with error|thread\] Accept "
+    r"encountered a fatal error|ibv_(?:destroy|dereg)|Poll failed|ibv_get_async_event failed|"
+    r"Got CQE with error|thread\] Accept "
     r"failed",
     re.I,
 )

@@ -38,13 +38,21 @@ CARDS: Final = (
           "busbw); to mend it see that nvidia-fabricmanager runs and is of the driver's version, "
           "restart it and reset the cards, and end jobs that still hold cards.", confidence=0.85),
     cause("out_of_memory", r"out of memory|Allocation failed|Failed to CUDA (?:calloc|malloc|host "
-          r"alloc) (?P<size>\d+)", "hang",
+          r"alloc)(?: async)? (?P<size>\d+)", "hang",
           "The card's memory is full: NCCL could not take what it needs for its buffers. What the "
           "program and torch's cache hold leaves too little; lost connections of other ranks "
           "follow from it.",
           "Leave room: a smaller batch, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, fewer "
           "communicators, NCCL_MAX_NCHANNELS or NCCL_BUFFSIZE smaller; see that no other process "
           "uses the card (nvidia-smi)."),
+    cause("no_cuda", r"CUDA unknown error", "machine",
+          "CUDA does not start in this process (unknown error): the module nvidia_uvm is not "
+          "loaded or its device file is missing (after a sleep of the machine, in a container), "
+          "the fabric manager does not run, or CUDA_VISIBLE_DEVICES was changed after CUDA was "
+          "first used.",
+          "nvidia-smi and deviceQuery in the same place; modprobe nvidia_uvm (rmmod it first "
+          "after a sleep), see /dev/nvidia-uvm in the container, restart the host.",
+          confidence=0.8),
     cause("out_of_memory", r"CUBLAS_STATUS_(?P<what>ALLOC_FAILED|NOT_INITIALIZED)", "hang",
           "cuBLAS could not start on a card (CUBLAS_STATUS_{what}): as a rule the card's memory is "
           "full. Other ranks then wait for this one.",
@@ -72,10 +80,10 @@ CARDS: Final = (
           "failed to bring a switch up.",
           "systemctl status nvidia-fabricmanager; install the version of the driver, exactly, and "
           "start it; nvidia-smi -q (Fabric: Completed). In a virtual machine it runs on the host."),
-    cause("no_cuda", r"Failed to (?:load CUDA driver|open libcuda)|load CUDA missing symbol",
-          "machine",
-          "NCCL cannot load the driver's library (libcuda.so.1): the container was started without "
-          "the cards, or the driver is missing or too old.",
+    cause("no_cuda", r"Failed to (?:load CUDA driver|open lib(?:cuda|nvidia-ml))|load CUDA "
+          r"missing symbol", "machine",
+          "NCCL cannot load the driver's library (libcuda.so.1 or libnvidia-ml.so.1): the "
+          "container was started without the cards, or the driver is missing or too old.",
           "nvidia-smi in the same place; start the container with --gpus all; update the driver."),
     cause("no_cuda", _FAILED + r"(?P<what>initialization error|system not yet initialized|"
           r"no CUDA-capable device|no ROCm-capable device)", "machine",
@@ -118,8 +126,9 @@ CARDS: Final = (
           "Take a library built for this card (torch's own or NVIDIA's package); "
           "NCCL_MAX_NCHANNELS or NCCL_MAX_CTAS smaller; end other work on the card.",
           confidence=0.7),
-    cause("rocm_fails", r"(?P<what>hsa_init|HSA_STATUS_\w+|HSA failure.*|rsmi_\w+|amdsmi_\w+|"
-          r"/dev/kfd|rocm.?smi\S* .*(?:fail|error).*)", "machine",
+    cause("rocm_fails", r"(?P<what>hsa_init|ROCr missing symbol|hsa_system_get_info|"
+          r"HSA_STATUS_\w+|HSA failure.*|rsmi_\w+|amdsmi_\w+|/dev/kfd|rocm.?smi\S* .*(?:fail|"
+          r"error).*)", "machine",
           "ROCm's own libraries refuse ({what}): the process may not use the cards (/dev/kfd, "
           "/dev/dri), a card has failed, or ROCm in the container does not fit the kernel's "
           "driver.",

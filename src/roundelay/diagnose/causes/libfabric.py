@@ -18,12 +18,12 @@ _EFA_NET: Final = (
 
 LIBFABRIC: Final = (
     cause("efa_peer", r"(?P<what>Unresponsive re(?:ceiver|mote)|Unreach\w* (?:remote|peer)|"
-          r"UNDELIVERABLE|Invalid address handle|Destination QPN|peer process no longer)|"
-          r"(?:OFI|efa|RC: ).*?(?P<said>No route to host|Connection refused|Connection timed out)",
+          r"UNDELIVERABLE|Invalid address handle|Destination QPN|peer process no longer)|(?:OFI|"
+          r"\befa\b|\bRC: ).*?(?P<said>No route to host|Connection refused|Connection timed out)",
           "machine",
-          "A network card of EFA gets no answer from the other side: the process there "
-          "has ended or its host has failed, or, at the very start, the security group does not "
-          "let the two hosts through.", _EFA_NET, confidence=0.8),
+          "A network card of EFA gets no answer from the other side: the process there has ended "
+          "or its host has failed, or, at the very start, the security group does not let the "
+          "two hosts through.", _EFA_NET, confidence=0.8),
     cause("efa_busy", r"Receiver not ready|Resource temporarily unavailable.*(?:fi_|efa)",
           "machine",
           "The other side of EFA takes nothing more for now (receiver not ready): its process is "

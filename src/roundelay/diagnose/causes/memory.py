@@ -50,11 +50,11 @@ MEMORY: Final = (
           "Put the ranks of a host into one container, or give all the host's network namespace "
           "(--network host); NCCL_CUMEM_ENABLE=0 does without these sockets. See whether another "
           "rank failed first.", confidence=0.75),
-    cause("handle_refused", r"(?:cuMem(?:Import|Export)\w+Handle|shareable (?:buffer|handle)|"
-          r"pidfd_\w+)", "machine",
+    cause("handle_refused", r"(?:(?:im|ex)port fabric handle|cuMem(?:Import|Export)\w+Handle|"
+          r"shareable (?:buffer|handle)|pidfd_\w+)", "machine",
           "One process cannot map the memory of another process's card through a handle: the "
-          "containers of a host see different cards or may not exchange handles, or between hosts "
-          "(NVLink over several) IMEX does not run or its channel is missing.",
+          "containers of a host see different cards or may not exchange handles, or between "
+          "hosts (NVLink over several) IMEX does not run or its channel is missing.",
           "Let every process see all cards of the host; on several hosts see nvidia-imex-ctl -N "
           "and /dev/nvidia-caps-imex-channels in the container; NCCL_CUMEM_ENABLE=0 (and "
           "NCCL_MNNVL_ENABLE=0) do without.", confidence=0.75),

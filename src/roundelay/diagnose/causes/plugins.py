@@ -31,10 +31,11 @@ PLUGINS: Final = (
           "NCCL_COLLNET_NODE_THRESHOLD sets the least number of nodes; unset NCCL_ALGO where it "
           "names CollNet.", fault=False, confidence=0.8),
     cause("no_sharp", r"SHARP (?:coll )?init|Cannot create SHARP job|initialize CollNet|"
-          r"sharp_(?:coll_)?init|sharp_get_local_data", "machine",
-          "SHARP, the sums in InfiniBand's switches (CollNet), was asked for and is not to be had: "
-          "the fabric runs no aggregation manager, its switches do not have it, or it is not set "
-          "up for these hosts. NCCL goes on point to point.",
+          r"sharp_(?:coll_)?(?:init|caps)|sharp_get_local_data|SHARP:? (?:unsupported|int8)",
+          "machine",
+          "SHARP, the sums in InfiniBand's switches (CollNet), was asked for and is not to be "
+          "had: the fabric runs no aggregation manager, its switches do not have it, or it is "
+          "not set up for these hosts. NCCL goes on point to point.",
           "Ask whether sharp_am runs beside the subnet manager, and run ibdiagnet --sharp; where "
           "there is none unset NCCL_COLLNET_ENABLE, and this goes away.", confidence=0.8),
     cause("tuner_refused", r"tuner plugin can ?not be loaded", "machine",

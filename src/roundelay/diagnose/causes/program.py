@@ -106,6 +106,12 @@ PROGRAM: Final = (
           "Run again with NCCL_DEBUG=INFO on all ranks and read the first warning of that one; for "
           "Connect name the interface that all hosts share (NCCL_SOCKET_IFNAME=eth0) and open the "
           "ports between them; for Setup see /dev/shm and the cards' memory.", confidence=0.6),
+    cause("msccl_refused", r"MSCCL:? (?P<what>.*(?:not supported|not found|limit|fail|wrong|cannot|"
+          r"invalid|mismatch).*)", "machine",
+          "An algorithm file of MSCCL cannot be used ({what}): it is of another number of ranks, "
+          "machine or version, or asks for more than this library holds.",
+          "Give the XML to `roundelay diagnose`, which proves it and names the wrong step; "
+          "RCCL_MSCCL_ENABLE=0 (or no MSCCL_XML_FILES) does without.", confidence=0.75),
     cause("rendezvous_stuck", r"Expected (?P<wanted>\d+) threads to join the rendezvous, but "
           r"(?:only |not all (?:of them )?)?(?P<came>\d*)", "hang",
           "XLA waits for threads of one process that are to meet before a collective ({wanted} are "
@@ -133,9 +139,9 @@ PROGRAM: Final = (
           "operation that was made for one type takes no other.",
           "Sum in bfloat16 or float16; make the operation (ncclRedOpCreatePreMulSum) for the type "
           "that the call uses."),
-    cause("inner_check", r"Proxy append|proxy op chain|for opId|nonexistent async|Could not find "
-          r"pool of op|called when comm->\S*ready == 0|req->type=|Inactive op|List loop|plan not "
-          r"aligned|schedule creation has bugs|mr \S+ inside cache", "machine",
+    cause("inner_check", r"Proxy append|proxy op chain|(?<!polling )for opId|nonexistent async|"
+          r"Could not find pool of op|called when comm->\S*ready == 0|req->type=|Inactive op|"
+          r"List loop|plan not aligned|schedule creation has bugs|mr \S+ inside cache", "machine",
           "A check inside NCCL failed, which should never happen: a bug of this version, memory "
           "that the program has overwritten, a communicator used after it was aborted, or "
           "versions of NCCL mixed in one process.",

@@ -130,14 +130,15 @@ RDMA: Final = (
           "them.",
           "Name cards of one kind: NCCL_IB_HCA=mlx5_0,mlx5_1 (see ibv_devinfo, link_layer); "
           "NCCL_IB_MERGE_NICS=0."),
-    cause("memory_not_registered", r"ibv_reg_(?:dmabuf_)?mr\w* failed with error (?P<what>"
-          r"Bad address|Invalid argument|Operation not \w+|Bad file descriptor)", "machine",
-          "A card's memory could not be registered with the network card ({what}): the module for "
-          "GPUDirect RDMA is missing or does not fit the driver, or the memory is of a kind that "
-          "it does not know (managed or virtual memory, or another process's).",
+    cause("memory_not_registered", r"(?:ibv|mlx5dv)_reg_(?:dmabuf_)?mr\w* failed with error "
+          r"(?P<what>Bad address|Invalid argument|Operation not \w+|Bad file descriptor)",
+          "machine",
+          "A card's memory could not be registered with the network card ({what}): the module "
+          "for GPUDirect RDMA is missing or does not fit the driver, or the memory is of a kind "
+          "that it does not know (managed or virtual memory, or another process's).",
           "Load nvidia_peermem, or use a kernel and driver with DMA-BUF; NCCL_NET_GDR_LEVEL=LOC "
-          "shows whether that is it; NCCL_CUMEM_ENABLE=0 where the program's own allocator is new.",
-          confidence=0.75),
+          "shows whether that is it; NCCL_CUMEM_ENABLE=0 where the program's own allocator is "
+          "new.", confidence=0.75),
     cause("queue_refused", r"ibv_create_\w+ failed with error (?P<what>Invalid argument|"
           r"Operation not \w+|Function not implemented|No such device|Permission denied|"
           r"Input/output error)", "machine",
@@ -151,8 +152,8 @@ RDMA: Final = (
           "failed before (look at what comes earlier, on either side), or it is full.",
           "Look for the first completion with an error or async event on this host and its peers; "
           "if there is none, see driver and firmware of the card (dmesg).", confidence=0.65),
-    cause("verbs_failed", r"ibv_(?:query_(?:device|port|qp)|alloc_pd|fork_init|dereg_mr|"
-          r"destroy_\w+)|Unable to query port|load IB Verbs functions|load symbol ibv_", "machine",
+    cause("verbs_failed", r"ibv_(?:query_(?:device|port|qp)|alloc_pd|fork_init)|"
+          r"Unable to query port|load IB Verbs functions|load symbol ibv_", "machine",
           "The library of RDMA fails at a simple call: the network card is not usable in this "
           "container (device files, rights), it is being reset or has failed, or library and "
           "kernel driver do not fit one another.",
@@ -177,6 +178,15 @@ RDMA: Final = (
           "See nvidia-smi topo -m for a network card nearer to that card (NCCL_IB_HCA); allow "
           "longer ways only where a measurement gains by it (NCCL_NET_GDR_LEVEL=SYS).", fault=False,
           confidence=0.85),
+    cause("no_dmabuf", r"DMA_BUF_SUPPORT Failed|should be set for DMA_BUF|not support dmabuf|"
+          r"Dmabuf feature disabled", "machine",
+          "RCCL does not use DMA-BUF for GPUDirect RDMA: the kernel lacks "
+          "CONFIG_DMABUF_MOVE_NOTIFY or CONFIG_PCI_P2PDMA, ROCm is too old, or it was not asked "
+          "for. Where the module for peer memory (ib_peer_mem, amdgpu's) is loaded that does no "
+          "harm; else data between hosts go through the host's memory.",
+          "See whether connections say GDRDMA; NCCL_DMABUF_ENABLE=1 with a kernel that has both "
+          "options, or the peer memory of the OFED with which amdgpu was built.", fault=False,
+          confidence=0.75),
     cause("no_provider", r"no userspace device-specific driver found", "machine",
           "The library of RDMA (libibverbs) is there, and the driver for this network card in "
           "user space is not (libmlx5 and the like): the container lacks a package, or it is of "

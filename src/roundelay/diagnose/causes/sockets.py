@@ -31,6 +31,13 @@ SOCKETS: Final = (
           "Read the end of the other ranks' logs: the one that stopped first has the first error; "
           "at the very start see that all use an interface that the hosts share.",
           confidence=0.6),
+    cause("loopback", r"onnect to (?P<address>127\.[\d.]+|::1)<\d+>.*?(?:fail|return|abort)",
+          "machine",
+          "{address} means this host itself: another rank has offered its loopback (lo), at "
+          "which only processes of its own host reach it. Either ranks are on several hosts and "
+          "took the wrong interface, or on one and that rank has ended.",
+          "Name the interface that all hosts share: NCCL_SOCKET_IFNAME=eth0; in /etc/hosts a "
+          "host's own name must not stand for 127.0.0.1 or 127.0.1.1.", confidence=0.85),
     cause("link_local", r"(?P<address>fe80:[\w:%.-]+)<\d+>.*?(?:fail|return|abort)", "machine",
           "{address} is a link-local address (IPv6): it holds on one wire only, and with its own "
           "interface's name, which other hosts do not have.",

@@ -38,6 +38,7 @@ _NOTED: Final = (
     b"Unable to load libnccl-net", b"NET/Plugin : Plugin load", b"GPU Direct RDMA Disabled",
     b"CollNet currently", b"CollNet is not", b"Communicator has ", b"Could not open XML topology",
     b"RAS failed to establish", b"Failed to bind NVLink SHARP", b"TUNER/Plugin: Could not",
+    b"DMA_BUF_SUPPORT", b"CONFIG_DMABUF_MOVE_NOTIFY and", b"Current version of ROCm", b"Dmabuf",
     b"TUNER/Plugin: Failed",
 )  # fmt: skip
 """Beginnings of information that weighs as much as a warning."""
@@ -51,7 +52,7 @@ _RESULT: Final = re.compile(
     rb"internal error|invalid argument|invalid usage|remote process exited)"
 )
 _FAILURE: Final = re.compile(
-    rb"(?:Cuda|CUDA|HIP) failure:? [^'\n]{0,120}'[^']{1,200}'|libibverbs: Warning: .{1,200}|"
+    rb"(?:Cuda|CUDA|HIP) failure:? [^'\n]{0,120}'[^'\n]{1,200}'|libibverbs: Warning: .{1,200}|"
     rb"(?:CUDA|Cuda|HIP)(?: driver| runtime)? error\b:? ?.{1,200}|"
     rb"\b(?:cudaError|hipError|CUDA_ERROR_)\w{4,40}\b.{0,100}|\bError 80[234]: .{1,100}|"
     rb"Transport retry count exceeded.{0,80}|no usable transports/devices.{0,80}|"
@@ -60,16 +61,17 @@ _FAILURE: Final = re.compile(
     rb"peer access is not supported between.{0,40}|CUBLAS_STATUS_\w{1,40}|"
     rb"(?:CUDA|HIP) failure \d{1,4}: .{1,200}|Expected \d+ threads to join the rendezvous.{1,80}|"
     rb"submitted to be reduced, gathered or broadcasted by subset|"
+    rb"CUDA unknown error.{0,80}|Please set max locked memory.{0,80}|"
     rb"gdr_open failed|undefined symbol: p?nccl\w+|"
     rb"HSA_STATUS_ERROR\w{0,60}|"
-    rb"(?<=may be unrelated\) ').{1,400}(?=')|NET/(?:IB|OFI|Socket)\w* ?: ?.{1,300}|"
+    rb"(?<=may be unrelated\) ').{1,400}(?=')|NET/(?:IB|OFI|Socket)\w* ?: ?(?!Using|\d)\w.{1,300}|"
     rb"Duplicate GPU detected.{1,200}|Call to ibv_\w{1,40} failed.{0,200}"
 )
 """What NCCL or a library below it says, in a line of another program."""
 _SAYING: Final = re.compile(
-    rb"failure|may be unrelated|Duplicate GPU|NET/|ibv|nccl|Nccl|CCL|UDA|uda [eE]|HIP e|cudaE|hipE|"
+    rb"failure|may be unrelated|Duplicate GPU|NET/|ibv|nccl|Nccl|CCL|UDA|uda [eE]|HIP |cudaE|hipE|"
     rb"Error 80|etry count|no usable t|Unre|UNDEL|gdr|GDR|HSA_S|access fault|peer acc|CUBLAS|"
-    rb"rendezvous|by subset"
+    rb"rendezvous|by subset|locked mem"
 )
 """What a line has that may say either: one quick look, for most lines say neither."""
 _ESCAPE: Final = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
@@ -130,10 +132,10 @@ class Reader:
             self._heard(number, _MARK.sub(b"", raw).strip(), raw)
             return
         self._told = self._told or _LAST.search(raw) is not None
-        self._ended(number, raw)
         if b"] " in raw and (old := _OLD.match(raw)) is not None:
             self._take(number, old[1] + b"NCCL " + old[2], len(old[1]), len(old[0]) + 5)
             return
+        self._ended(number, raw)
         self.log.others += 1
         if len(self.log.measured) < KEPT and (row := _ROW.match(raw)):
             line = Line(number, text_of(raw), self._file)
