@@ -10,6 +10,10 @@ from .pasted import pasted_lines
 
 _QUEUE: Final = re.compile(r"^\s*JOBID\s.*NODELIST\(REASON\)", re.I)
 _NODES: Final = re.compile(r"^\s*PARTITION\s+AVAIL\s+TIMELIMIT\s+NODES\s+STATE\s+NODELIST", re.I)
+_LONG: Final = re.compile(r"^\s*NODELIST\s+NODES\s+PARTITION\s+STATE\b", re.I)
+_NODE: Final = re.compile(
+    r"^\s*(\S{1,400})\s+(\d{1,7})\s+(\S{1,80})\s+([a-z_]{2,20})([*~#!%$@+^-]{0,2})(?:\s|$)"
+)
 _WHY: Final = re.compile(r"^\s*REASON\s+USER\s+TIMESTAMP\s+NODELIST", re.I)
 _JOB: Final = re.compile(
     r"^\s*(\d{1,12}(?:_\S{1,40}|\+\d{1,6})?)\s+(\S{1,80})\s.{0,200}?\s([A-Z]{1,2}|[A-Z]{6,20})\s+"
@@ -24,6 +28,8 @@ _TOLD: Final = re.compile(
 )
 MOST: Final = 2**16
 """Rows of a list."""
+WORDS: Final = 100
+"""Words of a row."""
 
 
 class Queued(NamedTuple):
@@ -78,11 +84,14 @@ def read_slurm_lists(data: bytes) -> SlurmLists:
     nodes: list[NodeState] = []
     reasons: list[Reason] = []
     kind = ""
-    for number, line in pasted_lines(data):
+    for number, raw in pasted_lines(data):
+        line = " ".join(raw.split()[:WORDS])
         if _QUEUE.match(line):
             kind = "jobs"
         elif _NODES.match(line):
             kind = "nodes"
+        elif _LONG.match(line):
+            kind = "each"
         elif _WHY.match(line):
             kind = "reasons"
         elif len(jobs) + len(nodes) + len(reasons) > MOST:
@@ -93,6 +102,8 @@ def read_slurm_lists(data: bytes) -> SlurmLists:
         elif kind == "nodes" and (row := _STATE.match(line)):
             nodes.append(NodeState(row[1], row[2] == "up", int(row[4]), row[5], row[6], row[7],
                                    number))  # fmt: skip
+        elif kind == "each" and (row := _NODE.match(line)):
+            nodes.append(NodeState(row[3], True, int(row[2]), row[4], row[5], row[1], number))
         elif kind == "reasons" and (row := _TOLD.match(line)):
             reasons.append(Reason(row[1], row[2], row[3], row[4], number))
     if not jobs and not nodes and not reasons:

@@ -13,6 +13,7 @@ _CARD: Final = re.compile(r"^\s*GPU (\d{1,4}): (.{1,80}?)(?: \(UUID.{0,80})?$")
 _STATE: Final = re.compile(
     r"^\s*Link (\d{1,3}): (?:(\d{1,4}(?:\.\d{1,6})?) GB/s|<?(?:inactive|disabled|down)>?)\s*$", re.I
 )
+_NONE: Final = re.compile(r"all links are in ?active", re.I)
 _COUNT: Final = re.compile(
     r"^\s*Link (\d{1,3}): (Replay|Recovery|CRC(?: FLIT| Data)?|ECC(?: Data)?) Errors?(?: Counter)?"
     r":? *(\d{1,20})\s*$", re.I
@@ -58,6 +59,8 @@ def read_smi_links(data: bytes) -> tuple[LinkedCard, ...]:
             card = cards.setdefault(int(found[1]), LinkedCard(int(found[1]), found[2], number))
         elif card is None:
             continue
+        elif _NONE.search(line):
+            card.rates[0], card.lines[0] = 0.0, number
         elif found := _STATE.match(line):
             card.rates[int(found[1])] = float(found[2] or 0)
             card.lines[int(found[1])] = number

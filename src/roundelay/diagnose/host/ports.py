@@ -109,6 +109,26 @@ def _small(file: str, ports: Sequence[IbPort]) -> Finding | None:
     )  # fmt: skip
 
 
+def _named(file: str, ports: Sequence[IbPort]) -> Finding | None:
+    """Which interface belongs to which network card."""
+    named = [p for p in ports if p.interface]
+    if not named:
+        return None
+    down = [f"{p.interface} ({p.name})" for p in named if not p.up]
+    figures: Figures = {"told": names([f"{p.name} {p.interface}" for p in named], 12),
+                        "down": names(down, 8)}  # fmt: skip
+    reason = ["Network cards and their interfaces: {told}."]
+    if down:
+        reason.append("Down: {down}. That is said of the interface and not of the port: over "
+                      "InfiniBand NCCL does not need it, RoCE needs it up and with an "
+                      "address.")  # fmt: skip
+    return tell(
+        "interfaces", file, figures, reason, "For the state and rate of the ports: ibstat.",
+        tuple(Evidence(file, p.line, f"{p.name} ==> {p.interface}") for p in named[:4]),
+        confidence=0.85, area="machine",
+    )  # fmt: skip
+
+
 def _shown(file: str, ports: Sequence[IbPort]) -> Finding | None:
     up = [p for p in ports if p.state == "active"]
     if not up:
@@ -127,5 +147,5 @@ def _shown(file: str, ports: Sequence[IbPort]) -> Finding | None:
 
 
 RULES: Final[tuple[Callable[[str, Sequence[IbPort]], Finding | None], ...]] = (
-    _no_manager, _down, _slower, _small, _shown,
+    _no_manager, _down, _slower, _small, _named, _shown,
 )  # fmt: skip
