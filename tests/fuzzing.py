@@ -55,6 +55,7 @@ from roundelay.formats.kernel_tables import read_kernel_tables
 from roundelay.formats.kineto import read_kineto
 from roundelay.formats.kueue import read_kueue
 from roundelay.formats.lspci import read_lspci
+from roundelay.formats.lstopo import read_lstopo
 from roundelay.formats.msccl_xml import broken_limits, read_msccl
 from roundelay.formats.mscclpp_older import read_mscclpp_older
 from roundelay.formats.mscclpp_plan import read_mscclpp
@@ -252,6 +253,7 @@ READERS = {
     "interfaces": (read_interfaces, "host.toml"),
     "numactl": (read_numactl, "host.toml"),
     "logged_topology": (read_logged_topology, "placed.toml", "topology.xml"),
+    "lstopo": (read_lstopo, "placed.toml"),
     "slurm_lists": (read_slurm_lists, "placed.toml"),
     "kernel_tables": (read_kernel_tables, "placed.toml"),
     "hypernodes": (read_hypernodes, "placed.toml"),

@@ -18,6 +18,7 @@ from ..formats.inspector import read_inspector_lines
 from ..formats.inspector_prom import read_inspector_prom
 from ..formats.kineto import read_kineto
 from ..formats.kueue import read_kueue
+from ..formats.lstopo import read_lstopo
 from ..formats.machine import Machine
 from ..formats.msccl_xml import read_msccl
 from ..formats.nccl_graph import read_nccl_graph
@@ -406,7 +407,7 @@ def _inspector_prom(found: Diagnosis, given: Given, model: Model) -> None:
 READ: Final = MappingProxyType(
     {
         "nccl_topology": read_nccl_topology, "topo_matrix": read_topo_matrix,
-        "rocm_topo": read_rocm_topo, "logged_topology": read_logged_topology,
+        "rocm_topo": read_rocm_topo, "lstopo": read_lstopo, "logged_topology": read_logged_topology,
     }
 )  # fmt: skip
 """What describes a machine."""
