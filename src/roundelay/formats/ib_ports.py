@@ -37,6 +37,7 @@ class IbPort:
         rate: Gb/s; None if not told.
         layer: "infiniband" or "ethernet"; "" if not told.
         mtu, mtu_most: bytes, now and at most; None if not told.
+        board: what the ports of one board share; "" if not told.
         interface, up: its interface of the network, and whether that is up.
     """
 
@@ -50,6 +51,7 @@ class IbPort:
     layer: str = ""
     mtu: int | None = None
     mtu_most: int | None = None
+    board: str = ""
     interface: str = ""
     up: bool = False
 
@@ -66,21 +68,22 @@ def read_ib_ports(data: bytes) -> tuple[IbPort, ...]:
         RoundelayError: there is none.
     """
     ports: list[IbPort] = []
-    device, model = "", ""
+    device, model, board = "", "", ""
     port: IbPort | None = None
     for number, line in pasted_lines(data):
         if found := _NAMED.match(line):
             ports.append(IbPort(found[1], int(found[2]), number, state="named",
                                 interface=found[3], up=found[4] == "Up"))  # fmt: skip
         elif found := _DEVICE.match(line):
-            device, model = found[1] or found[2] or found[3], ""
+            device, model, board = found[1] or found[2] or found[3], "", ""
             port = IbPort(device, int(found[4]), number) if found[4] else None
         elif device and (found := _PORT.match(line)):
-            port = IbPort(device, int(found[1]), number, model)
+            port = IbPort(device, int(found[1]), number, model, board=board)
         elif found := _FIELD.match(line):
             name, value = found[1].lower().replace(" ", "_"), found[2].strip()
             if port is None:
                 model = value if name in ("ca_type", "vendor_part_id") else model
+                board = value if name in ("system_image_guid", "sys_image_guid") else board
                 continue
             _put(port, name, value)
         if port is not None and (not ports or ports[-1] is not port):

@@ -32,7 +32,9 @@ def _down(file: str, ports: Sequence[IbPort]) -> Finding | None:
     down = [p for p in ports if p.state == "down"]
     alive = {p.device for p in up}
     alike = {p.model for p in up}
-    off = [p for p in down if p.device not in alive and (p.model in alike or not up)]
+    boards = {p.board for p in up} - {""}
+    off = [p for p in down if p.device not in alive and p.board not in boards
+           and (p.model in alike or not up)]  # fmt: skip
     if not off:
         return None
     physical = {p.physical for p in off} - {""}
@@ -88,7 +90,8 @@ def _slower(file: str, ports: Sequence[IbPort]) -> Finding | None:
         ["{who}, while others of the same kind run at {usual} Gb/s ({usual_GBps} GB/s one way). "
          "NCCL spreads its data evenly, so that all go at the rate of the slowest."],
         "Look at the cable, and at the speed that is set at both ends (mlxlink -d ...).",
-        _at(file, slow), fault=True, confidence=0.8, area="machine",
+        _at(file, slow), fault=len(slow) == 1,  # several are those of storage, mostly
+        confidence=0.8, area="machine",
     )  # fmt: skip
 
 
