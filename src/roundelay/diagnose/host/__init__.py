@@ -20,7 +20,8 @@ __all__ = ["MARKS", "TOLD"]
 
 MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("smi_table", re.compile(rb"\| NVIDIA-SMI \d|"
-                             rb"^\|[ \t]{1,9}\d{1,3}[ \t]{1,9}\S[^|\n]{0,60}\|[ \t]{0,9}"
+                             rb"^[#/ \t>]{0,20}\|[ \t]{1,9}\d{1,3}[ \t]{1,9}\S[^|\n]{0,60}"
+                             rb"\|[ \t]{0,9}"
                              rb"[0-9A-F]{4,8}:[0-9A-F]{2}:[0-9A-F]{2}\.\d[ \t]|"
                              rb"Unable to determine the device handle for|"
                              rb"couldn't communicate with the NVIDIA driver|"
