@@ -70,8 +70,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                                rb"^[ \t>]{0,20}NODELIST[ \t]{1,40}NODES[ \t]{1,9}PARTITION[ \t]|"
                                rb"^[ \t>]{0,20}REASON[ \t]{1,40}USER[ \t]{1,40}TIMESTAMP", re.M)),
     ("controller", _CONTROLLER),
-    ("kernel_table", re.compile(rb"^[ \t>|]{0,99}Time ?\(%\)[^\n]{0,300}\bName[ \t\r|]*$|"
-                                rb"^[ \t>|]{0,99}Name[ \t|]{2,40}Self C[^\n]{0,600}# of Calls|"
+    ("kernel_table", re.compile(rb"^[ \t>|#/]{0,99}Time ?\(%\)[^\n]{0,300}\bName[ \t\r|]*$|"
+                                rb"^[ \t>|#/]{0,99}Name[ \t|]{2,99}Self C[^\n]{0,600}# of Calls|"
                                 rb"^[^\n]{0,40}\brank\b[^\n]{0,200}(?:time|lap)_pctg\b", re.M)),
     ("hypernode", re.compile(rb"^[ \t]{0,9}(?:- )?kind:[ \t]*HyperNode\b|"
                              rb"^[ \t]{0,9}networkTopology:[ \t\r]*\n"

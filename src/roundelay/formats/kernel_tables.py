@@ -10,7 +10,7 @@ from ..errors import RoundelayError
 from .pasted import pasted_lines
 
 _RULE: Final = re.compile(r"^\s*-{3,}(?:\s+-{3,})+\s*$")
-_SPLIT: Final = re.compile(r"\s{2,}|\t|\s*\|\s*|(?<=\S),(?=\S)")
+_SPLIT: Final = re.compile(r"\s{2,}|\t")
 _TIME: Final = re.compile(r"(\d{1,15}(?:\.\d{1,9})?) ?(ns|us|ms|s)")
 _SCALE: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _NSYS: Final = ("Time (%)", "Time(%)")
@@ -91,10 +91,14 @@ def read_kernel_tables(data: bytes) -> KernelTables:
                          "key_averages().table() (Name, Self CPU %, ...), or of HTA")  # fmt: skip
 
 
-def _cells(line: str) -> list[str]:
-    if line.count(",") > 4 and "  " not in line.strip():
-        return next(csv.reader([line.strip()], skipinitialspace=True), [])
-    return [cell for cell in _SPLIT.split(line.strip().strip("|").strip()) if cell]
+def _cells(raw: str) -> list[str]:
+    """The cells of a row: between bars or commas, else between wide gaps."""
+    line = raw.strip().lstrip("#/").strip()
+    if line.startswith("|"):
+        return [cell.strip() for cell in line.strip("|").split("|")]
+    if line.count(",") > 4 and "  " not in line:
+        return next(csv.reader([line], skipinitialspace=True), [])
+    return [cell for cell in _SPLIT.split(line) if cell]
 
 
 def _number(text: str) -> float | None:
