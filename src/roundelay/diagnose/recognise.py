@@ -65,10 +65,10 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                               rb"(?:none|sum|prod|max|min|avg|mulsum|all|\d+\.\d+)\b|"
                               rb"(?:[Dd]ispatch|[Cc]ombine)[^\n]{0,200}bandwidth[^\n]{0,80}GB/s|"
                               rb"GB/s \((?:RDMA|NVL)\)", re.M)),
-    ("slurm_lists", re.compile(rb"^[ \t>]{0,20}JOBID[ \t][^\n]{0,200}NODELIST\(REASON\)|"
-                               rb"^[ \t>]{0,20}PARTITION[ \t]{1,20}AVAIL[ \t]{1,20}TIMELIMIT[ \t]|"
-                               rb"^[ \t>]{0,20}NODELIST[ \t]{1,40}NODES[ \t]{1,9}PARTITION[ \t]|"
-                               rb"^[ \t>]{0,20}REASON[ \t]{1,40}USER[ \t]{1,40}TIMESTAMP", re.M)),
+    ("slurm_lists", re.compile(rb"^[ \t>#/]{0,20}JOBID[ \t][^\n]{0,200}NODELIST\(REASON\)|"
+                               rb"^[ \t>#/]{0,20}PARTITION[ \t]{1,20}AVAIL[ \t]{1,20}TIMELIMIT|"
+                               rb"^[ \t>#/]{0,20}NODELIST[ \t]{1,40}NODES[ \t]{1,9}PARTITION[ \t]|"
+                               rb"^[ \t>#/]{0,20}REASON[ \t]{1,40}USER[ \t]{1,40}TIMESTAMP", re.M)),
     ("controller", _CONTROLLER),
     ("kernel_table", re.compile(rb"^[ \t>|#/]{0,99}Time ?\(%\)[^\n]{0,300}\bName[ \t\r|]*$|"
                                 rb"^[ \t>|#/]{0,99}Name[ \t|]{2,99}Self C[^\n]{0,600}# of Calls|"

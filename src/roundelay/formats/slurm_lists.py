@@ -21,7 +21,7 @@ _JOB: Final = re.compile(
 )
 _STATE: Final = re.compile(
     r"^\s*(\S{1,80})\s+(up|down|drain|inact)\S{0,2}\s+(\S{1,20})\s+(\d{1,7})\s+([a-z_]{2,20})([*~#!%$@+^-]{0,2})"
-    r"\s+(\S{1,400})\s*$"
+    r"\s+(\S{1,400})(?:\s|$)"
 )
 _TOLD: Final = re.compile(
     r"^\s*(\S.{0,120}?)\s{1,40}(\S{1,40})\s{1,9}(\d{4}-\d\d-\d\dT[\d:]{8})\s{1,9}(\S{1,400})\s*$"
@@ -85,7 +85,7 @@ def read_slurm_lists(data: bytes) -> SlurmLists:
     reasons: list[Reason] = []
     kind = ""
     for number, raw in pasted_lines(data):
-        line = " ".join(raw.split()[:WORDS])
+        line = " ".join(raw.lstrip("#/ \t").split()[:WORDS])
         if _QUEUE.match(line):
             kind = "jobs"
         elif _NODES.match(line):
