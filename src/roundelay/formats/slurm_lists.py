@@ -17,7 +17,7 @@ _NODE: Final = re.compile(
 _WHY: Final = re.compile(r"^\s*REASON\s+USER\s+TIMESTAMP\s+NODELIST", re.I)
 _JOB: Final = re.compile(
     r"^\s*(\d{1,12}(?:_\S{1,40}|\+\d{1,6})?)\s+(\S{1,80})\s.{0,200}?\s([A-Z]{1,2}|[A-Z]{6,20})\s+"
-    r"((?:\d{1,5}-)?[\d:]{4,8}|INVALID)\s+(\d{1,7})\s+(?:\((.{1,300})\)|(\S{0,300}))\s*$"
+    r"((?:\d{1,5}-)?[\d:]{4,8}|INVALID)(?:\s+(?:[\d:-]{4,14}|UNLIMITED|INVALID))?\s+(\d{1,7})\s+(?:\((.{1,300})\)|(\S{0,300}))\s*$"
 )
 _STATE: Final = re.compile(
     r"^\s*(\S{1,80})\s+(up|down|drain|inact)\S{0,2}\s+(\S{1,20})\s+(\d{1,7})\s+([a-z_]{2,20})([*~#!%$@+^-]{0,2})"

@@ -26,10 +26,12 @@ MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                              rb"Unable to determine the device handle for|"
                              rb"couldn't communicate with the NVIDIA driver|"
                              rb"Driver/library version mismatch|^No devices were found\r?$", re.M)),
-    ("smi_links", re.compile(rb"NVML: Unable to retrieve NVLink information as all links|"
+    ("smi_links", re.compile(rb"^[ \t>]{0,9}Link \d{1,3}, P2P is supported: |"
+                             rb"NVML: Unable to retrieve NVLink information as all links|"
                              rb"^[ \t>]{0,9}Link \d{1,3}: (?:\d{1,4}(?:\.\d{1,6})? GB/s|"
                              rb"<?[Ii]nactive|(?:Replay|Recovery|CRC) )", re.M)),
     ("smi_query", re.compile(rb"={3,}NVSMI LOG={3,}|^[ \t]{0,20}(?:GPU Link Info|Remapped Rows|"
+                             rb"ECC Errors|Retired Pages|"
                              rb"Clocks (?:Event|Throttle) Reasons)[ \t\r]*$|"
                              rb"^[ \t]{0,20}Fabric[ \t\r]*\n[ \t]{0,20}State[ \t]*:", re.M)),
     ("lspci", re.compile(rb"\bLnkSta:[ \t]*Speed |\bACSCtl:[ \t]*SrcValid")),
