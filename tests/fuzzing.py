@@ -64,6 +64,7 @@ from roundelay.formats.kernel_tables import read_kernel_tables
 from roundelay.formats.kineto import read_kineto
 from roundelay.formats.kueue import read_kueue
 from roundelay.formats.lspci import read_lspci
+from roundelay.formats.lstopo import read_lstopo
 from roundelay.formats.msccl_xml import broken_limits, read_msccl
 from roundelay.formats.mscclpp_older import read_mscclpp_older
 from roundelay.formats.mscclpp_plan import read_mscclpp
@@ -154,8 +155,8 @@ STACKS = (b'Process 41: python t.py --local_rank=1\n\nThread 41 (active): "MainT
 DESYNC = (b"\t - [0] Timeout at collective: ALLREDUCE, #42\n\t - To our best knowledge, ranks [2,"
           b" 3] are the lagging ranks that caused this timeout.\n\t   - [3] joined but didn't "
           b"finish collective #41 (count from 1)\n\t     [1] finished collective #41, but didn't "
-          b"join collective #42\n\t   #41 started ranks:\n\t     [3] started ALLREDUCE\n[PG ID 0 PG GUID"
-          b" 0 Rank 1] Received a dump signal due to a collective timeout from  rank 6 and. Last "
+          b"join collective #42\n\t   #41 started ranks:\n\t     [3] started ALLREDUCE\n[PG ID 0 PG "
+          b"GUID 0 Rank 1] Received a dump signal due to a collective timeout from  rank 6 and. Last "
           b"enqueued NCCL work: 90, last completed NCCL work: 90.This\n")  # fmt: skip
 PHRASED = b"".join(text.encode() for text, *_ in SAID)
 FACTS = b'{"op": "all_reduce", "gpu": "H100", "gpus": 8, "busbw_GBps": 360, "advertised": 900}'
@@ -290,6 +291,7 @@ READERS = {
     "interfaces": (read_interfaces, "host.toml"),
     "numactl": (read_numactl, "host.toml"),
     "logged_topology": (read_logged_topology, "placed.toml", "topology.xml"),
+    "lstopo": (read_lstopo, "placed.toml"),
     "slurm_lists": (read_slurm_lists, "placed.toml"),
     "kernel_tables": (read_kernel_tables, "placed.toml"),
     "hypernodes": (read_hypernodes, "placed.toml"),

@@ -44,8 +44,8 @@ def _differ(
     figures: Figures = {"count": len(odd), "told": names(told, 8), "one": one, "other": other}
     reason = ["The machines of the tables are not alike ({one} / {other}): {told}."]
     if lost:
-        reason.append("One has links where the other has none; a job over both goes at the rate "
-                      "of the poorer.")  # fmt: skip
+        reason.append("One has links where the other has none: a job over both goes at the rate "
+                      "of the poorer, unless that table is of PCIe alone (topo -mp).")  # fmt: skip
     line = first.cards[0].line, second.cards[0].line
     return tell(
         "hosts_differ", one, figures, reason,

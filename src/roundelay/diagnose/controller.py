@@ -26,7 +26,7 @@ SAYINGS: Final = tuple(
     _Saying(re.compile(text), kind, reason, advice)
     for text, kind, reason, advice in (
         (r"(?:switches|blocks) lack access to (?P<count>\d{1,9}) nodes:? ?(?P<who>\S{0,300})",
-         "not_in_topology",
+         "not_on_a_switch",
          "{count} nodes are on no switch or block of the topology file ({who}): Slurm gives no job "
          "nodes of these together with others.",
          _HOLES),
@@ -55,7 +55,7 @@ SAYINGS: Final = tuple(
          "Block {who} has fewer nodes than a base block, which this version of Slurm refuses.",
          "Make BlockSizes begin with the smallest block, or leave that block out."),
         (r"[Cc]annot find topo plugin for (?P<what>topology/\w{1,30})|"
-         r"specified plugin name for (?P<what2>topology/\w{1,30})", "no_plugin",
+         r"specified plugin name for (?P<what2>topology/\w{1,30})", "no_topology_plugin",
          "This Slurm has no plugin {what}.",
          "See TopologyPlugin in slurm.conf: topology/flat, tree, block are the names of today; "
          "older versions call flat topology/none or default."),

@@ -67,7 +67,9 @@ def _shares(file: str, tables: KernelTables) -> Finding:
     alone = [k for k in told if ":" not in k.name.split("(")[0]]  # else calls that launch kernels
     told = alone or told
     share = sum(k.share for k in told)
-    largest = sorted((k for k in tables.kernels if not _communicates(k)), key=lambda k: -k.share)
+    largest = sorted(
+        (k for k in tables.kernels if not _communicates(k) and k.share), key=lambda k: -k.share
+    )
     figures: Figures = {
         "share": share, "seconds": sum(k.total for k in told), "kinds": len(told),
         "told": names([f"{_short(k)} {100 * k.share:.3g} % ({k.calls} x "

@@ -100,6 +100,14 @@ def links_hidden(seen: Seen) -> Finding | None:
     """`topo -mp` shows PCIe only."""
     if seen.machine.links_shown:
         return None
+    if seen.machine.source == "hwloc":
+        return seen.tell(
+            "links_hidden", {"cards": len(seen.machine.cards), "nics": len(seen.machine.nics)},
+            ["lstopo shows {cards:card|cards} and {nics:network card|network cards} by PCIe and "
+             "NUMA node; links between cards (NVLink, xGMI) are not in it."],
+            "For links: nvidia-smi topo -m, or amd-smi topology.",
+            seen.rows(seen.machine.cards[:1] or seen.machine.nics[:1]), confidence=0.9,
+        )  # fmt: skip
     return seen.tell(
         "links_hidden", {},
         ["This is the table of PCIe alone (topo -mp): SYS between two cards does not mean that "

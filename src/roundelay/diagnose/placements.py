@@ -59,8 +59,8 @@ def _strange_levels(file: str, found: Kueue) -> list[Finding]:
     return [tell(
         "no_such_level", work.name,
         {"kind": work.kind, "name": work.name, "level": work.level, "levels": names(sorted(known))},
-        ["{kind} {name} asks for {level}, which is no level of the topology ({levels}): Kueue "
-         "never admits it."],
+        ["{kind} {name} asks for {level}, which no topology of the file has (levels: {levels}): "
+         "unless its flavour has another one, Kueue never admits it."],
         "Ask for one of the levels, letter by letter as it stands in the topology.",
         (Evidence(file, work.line, work.level),), fault=True, confidence=0.9, area="machine",
     ) for work in found.workloads if known and work.level and work.level not in known]  # fmt: skip

@@ -23,13 +23,15 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                                re.M)),
     ("topo_matrix", re.compile(rb"^[^\w\n]{0,9}GPU0[ \t|]+X[ \t|]+(?:NV\d+|[A-Z]{3,4})\b[^\n]*+\n"
                                rb"[^\w\n]{0,9}GPU1[ \t|]", re.M)),
+    ("lstopo", re.compile(rb"^[ \t]{1,80}HostBridge(?: L#\d{1,4})?[ \t\r]*$", re.M)),
     ("rocm_topo", re.compile(rb"between two GPUs|^[ \t>]{0,9}LINK TYPE TABLE:?[ \t\r]*$", re.M)),
     ("topology_conf", re.compile(rb"^[ \t]*(?:SwitchName|BlockName|RingName)\s*=", re.M | re.I)),
     ("ibnetdiscover", re.compile(rb'^(?:Switch|Ca|Hca|Rt)\s+\d+\s+"', re.M)),
     ("ibnet_flat", re.compile(rb"^(?:CA|SW|RT)\s+\d+\s+\d+\s+0x[0-9a-f]+\s+\d+x\s+[A-Z]{3}", re.M)),
     ("iblinkinfo", re.compile(rb"\d\[[^\[\]\n]*\]\s*==\([^\n]{0,200}\)==>")),
     ("topology_yaml", re.compile(rb"^[ \t]*-[ \t]+topology:\s", re.M)),
-    ("kueue", re.compile(rb"^[ \t]*(?:apiVersion:\s*[\"']?)?kueue\.x-k8s\.io/", re.M)),
+    ("kueue", re.compile(rb"^[ \t]*(?:apiVersion:\s*[\"']?)?kueue\.x-k8s\.io/|"
+                         rb"kueue\.x-k8s\.io/podset-[\w-]{1,40}topology[\"']?: ", re.M)),
     ("topograph", re.compile(rb"^switches:[ \t]*\r?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]+[\w.-]+:|"
                              rb"^capacity_blocks:[ \t]*\r?\n|^[ \t]+capacity_blocks:", re.M)),
     ("nodelist", re.compile(rb"\bSLURM_(?:JOB_)?NODELIST=\w")),
@@ -103,12 +105,13 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                               rb"(?:none|sum|prod|max|min|avg|mulsum|all|\d+\.\d+)\b|"
                               rb"(?:[Dd]ispatch|[Cc]ombine)[^\n]{0,200}bandwidth[^\n]{0,80}GB/s|"
                               rb"GB/s \((?:RDMA|NVL)\)", re.M)),
-    ("slurm_lists", re.compile(rb"^[ \t>]{0,20}JOBID[ \t][^\n]{0,200}NODELIST\(REASON\)|"
-                               rb"^[ \t>]{0,20}PARTITION[ \t]{1,20}AVAIL[ \t]{1,20}TIMELIMIT[ \t]|"
-                               rb"^[ \t>]{0,20}REASON[ \t]{1,40}USER[ \t]{1,40}TIMESTAMP", re.M)),
+    ("slurm_lists", re.compile(rb"^[ \t>#/]{0,20}JOBID[ \t][^\n]{0,200}NODELIST\(REASON\)|"
+                               rb"^[ \t>#/]{0,20}PARTITION[ \t]{1,20}AVAIL[ \t]{1,20}TIMELIMIT|"
+                               rb"^[ \t>#/]{0,20}NODELIST[ \t]{1,40}NODES[ \t]{1,9}PARTITION[ \t]|"
+                               rb"^[ \t>#/]{0,20}REASON[ \t]{1,40}USER[ \t]{1,40}TIMESTAMP", re.M)),
     ("controller", _CONTROLLER),
-    ("kernel_table", re.compile(rb"^[ \t>|]{0,99}Time ?\(%\)[^\n]{0,300}\bName[ \t\r|]*$|"
-                                rb"^[ \t>|]{0,99}Name[ \t|]{2,40}Self C[^\n]{0,600}# of Calls|"
+    ("kernel_table", re.compile(rb"^[ \t>|#/]{0,99}Time ?\(%\)[^\n]{0,300}\bName[ \t\r|]*$|"
+                                rb"^[ \t>|#/]{0,99}Name[ \t|]{2,99}Self C[^\n]{0,600}# of Calls|"
                                 rb"^[^\n]{0,40}\brank\b[^\n]{0,200}(?:time|lap)_pctg\b", re.M)),
     ("hypernode", re.compile(rb"^[ \t]{0,9}(?:- )?kind:[ \t]*HyperNode\b|"
                              rb"^[ \t]{0,9}networkTopology:[ \t\r]*\n"

@@ -20,6 +20,7 @@ from ..formats.inspector_prom import read_inspector_prom
 from ..formats.iterations import read_iterations
 from ..formats.kineto import read_kineto
 from ..formats.kueue import read_kueue
+from ..formats.lstopo import read_lstopo
 from ..formats.machine import Machine
 from ..formats.msccl_xml import read_msccl
 from ..formats.nccl_graph import read_nccl_graph
@@ -271,10 +272,21 @@ def read_machine(given: Given) -> Machine:
     read = next((READ[kind] for kind in kinds if kind in READ), None)
     if read is None:
         raise RoundelayError(
-            f"{given.name}: no topology; expected NCCL's XML, nvidia-smi topo -m or rocm-smi "
-            "--showtopo"
+            f"{given.name}: no topology; expected NCCL's XML, nvidia-smi topo -m, rocm-smi "
+            "--showtopo, or a file of Slurm, InfiniBand's tools or topograph about switches"
         )
     return read(given.whole())
+
+
+def read_fabrics(given: Given) -> tuple[Fabric, ...]:
+    """The switches that a file describes, of each topology in it; none where it is another kind.
+
+    Raises:
+        RoundelayError: it is of such a kind and not sound.
+    """
+    read = next((FABRICS[kind] for kind in kinds_of(given) if kind in FABRICS), None)
+    found = () if read is None else read(given.whole())
+    return (found,) if isinstance(found, Fabric) else tuple(found)
 
 
 def _told(
@@ -425,10 +437,20 @@ def _inspector_prom(found: Diagnosis, given: Given, model: Model) -> None:
 READ: Final = MappingProxyType(
     {
         "nccl_topology": read_nccl_topology, "topo_matrix": read_topo_matrix,
-        "rocm_topo": read_rocm_topo, "logged_topology": read_logged_topology,
+        "rocm_topo": read_rocm_topo, "lstopo": read_lstopo, "logged_topology": read_logged_topology,
     }
 )  # fmt: skip
 """What describes a machine."""
+FABRICS: Final[MappingProxyType[str, Callable[[bytes], Fabric | Sequence[Fabric]]]] = (
+    MappingProxyType(
+        {
+            "topology_conf": read_topology_conf, "topology_yaml": read_topology_yaml,
+            "ibnetdiscover": read_ibnetdiscover, "ibnet_flat": read_ibnet_flat,
+            "iblinkinfo": read_iblinkinfo, "topograph": read_topograph,
+        }
+    )
+)  # fmt: skip
+"""What describes switches."""
 TAKE: Final = MappingProxyType(
     {
         **{kind: _machine(read) for kind, read in READ.items()}, "topo_matrix": _matrices,
@@ -438,13 +460,11 @@ TAKE: Final = MappingProxyType(
         "stacks": _stacks,
         "flight": _flight, "nccl_tests": take_text,
         "nccl_tests_json": take_json,
-        "facts": take_facts, "topology_conf": _fabric(read_topology_conf),
+        "facts": take_facts, **{kind: _fabric(read) for kind, read in FABRICS.items()},
         "trace": _trace, "execution_trace": _execution, "pieces": _pieces, "hwloc": _hwloc,
         "ras": _ras, "inspector": _inspector,
         "inspector_prom": _inspector_prom,
-        "ibnetdiscover": _fabric(read_ibnetdiscover), "ibnet_flat": _fabric(read_ibnet_flat),
-        "iblinkinfo": _fabric(read_iblinkinfo), "topograph": _fabric(read_topograph),
-        "topology_yaml": _fabric(read_topology_yaml), "kueue": _told(read_kueue, kueue_findings),
+        "kueue": _told(read_kueue, kueue_findings),
         "nodelist": _told(text_of, nodelist_findings), "msccl": _told(read_msccl, msccl_findings),
         "mscclpp": _told(read_plan, plan_findings),
         "hypernode": _printed(domain_findings),

@@ -113,6 +113,12 @@ class Fabric:
     @cached_property
     def levels(self) -> tuple[int, ...]:
         """Switches of each level, from those that hosts hang on up."""
+        counts = Counter(self.level_of.values())
+        return tuple(counts[i] for i in range(max(counts, default=-1) + 1))
+
+    @cached_property
+    def level_of(self) -> dict[str, int]:
+        """Levels of the switches that are joined with hosts, however far: 0 where those hang on."""
         level = dict.fromkeys((name for name, own in self.hosts.items() if own), 0)
         edge, depth = set(level), 0
         while edge and depth < 16:
@@ -123,8 +129,7 @@ class Fabric:
                 if near in edge and end not in level and end in self.switches
             }  # fmt: skip
             level |= dict.fromkeys(edge, depth)
-        counts = Counter(level.values())
-        return tuple(counts[i] for i in range(max(counts, default=-1) + 1))
+        return level
 
 
 def wired(

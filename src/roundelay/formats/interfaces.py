@@ -12,8 +12,10 @@ from .pasted import pasted_lines
 _IP: Final = re.compile(r"^\s*\d{1,5}: ([\w.@:-]{1,40}): <([\w,-]{0,200})> mtu (\d{1,6})")
 _CONFIG: Final = re.compile(r"^([\w.:-]{1,40}): flags=\d{1,6}<([\w,]{0,200})>\s+mtu (\d{1,6})")
 _BRIEF: Final = re.compile(
-    r"^([\w.@-]{1,40})\s+(UP|DOWN|UNKNOWN)\s{2,}((?:[0-9a-f.:]{3,40}/\d{1,3} ?)*)"
+    r"^([\w.@-]{1,40})\s+(UP|DOWN|UNKNOWN)(?:\s{2,}|$)((?:[0-9a-f.:]{3,40}/\d{1,3} ?)*)"
 )
+_OLD: Final = re.compile(r"^([\w.:@-]{1,40})\s+Link encap:")
+_FLAGS: Final = re.compile(r"^\s+((?:[A-Z]{2,20} +)*)MTU:(\d{1,6})")
 _ADDRESS: Final = re.compile(r"^\s+inet6? (?:addr:)?([0-9a-fA-F.:]{3,40})")
 
 
@@ -41,6 +43,11 @@ def read_interfaces(data: bytes) -> tuple[Interface, ...]:
             up = "UP" in flags and "NO-CARRIER" not in flags
             up = up and not (line.startswith(head[1]) and "RUNNING" not in flags)
             found.append(Interface(head[1].split("@")[0], number, up, int(head[3])))
+        elif head := _OLD.match(line):
+            found.append(Interface(head[1], number, False))
+        elif found and (flags_ := _FLAGS.match(line)):
+            words = flags_[1].split()
+            found[-1].up, found[-1].mtu = {"UP", "RUNNING"} <= set(words), int(flags_[2])
         elif brief := _BRIEF.match(line):
             own = [word.split("/")[0] for word in brief[3].split()]
             found.append(Interface(brief[1].split("@")[0], number, brief[2] != "DOWN", None, own))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from typing import Final, NamedTuple
 
@@ -9,10 +10,14 @@ from ..errors import RoundelayError
 from .pasted import pasted_lines
 
 _RULE: Final = re.compile(r"^\s*-{3,}(?:\s+-{3,})+\s*$")
-_SPLIT: Final = re.compile(r"\s{2,}|\t|\s*\|\s*|(?<=\S),(?=\S)")
+_SPLIT: Final = re.compile(r"\s{2,}|\t")
 _TIME: Final = re.compile(r"(\d{1,15}(?:\.\d{1,9})?) ?(ns|us|ms|s)")
 _SCALE: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _NSYS: Final = ("Time (%)", "Time(%)")
+_UNITS: Final = re.compile(r" ?\((ns|us|ms|s)\)$")
+_NAMES: Final = {"Average": "Avg", "Median": "Med", "Minimum": "Min", "Maximum": "Max",
+                 "Calls": "Instances", "Num Calls": "Instances"}  # fmt: skip
+"""Heads of older versions, and those of today."""
 _HTA: Final = ("compute_time(us)", "comp_time(us)", "idle_time(us)", "comp_comm_overlap_pctg",
                "compute_time_pctg", "idle_time_pctg")  # fmt: skip
 _DEVICES: Final = ("Self CUDA", "Self XPU", "Self HIP", "Self PrivateUse1")
@@ -86,8 +91,14 @@ def read_kernel_tables(data: bytes) -> KernelTables:
                          "key_averages().table() (Name, Self CPU %, ...), or of HTA")  # fmt: skip
 
 
-def _cells(line: str) -> list[str]:
-    return [cell for cell in _SPLIT.split(line.strip().strip("|").strip()) if cell]
+def _cells(raw: str) -> list[str]:
+    """The cells of a row: between bars or commas, else between wide gaps."""
+    line = raw.strip().lstrip("#/").strip()
+    if line.startswith("|"):
+        return [cell.strip() for cell in line.strip("|").split("|")]
+    if line.count(",") > 4 and "  " not in line:
+        return next(csv.reader([line], skipinitialspace=True), [])
+    return [cell for cell in _SPLIT.split(line) if cell]
 
 
 def _number(text: str) -> float | None:
@@ -101,22 +112,24 @@ def _number(text: str) -> float | None:
 
 def _nsys(heads: list[str], line: str, number: int) -> Kernel | None:
     cells = line.strip().split(None, len(heads) - 1)
-    if len(cells) < len(heads) or _RULE.match(line):
+    if len(cells) < len(heads) or _number(cells[1]) is None:
         cells = _cells(line)
-    values = dict(zip(heads, cells, strict=False))
+    units = [found[1] if (found := _UNITS.search(head)) else "ns" for head in heads]
+    plain = [_UNITS.sub("", head) for head in heads]
+    named = [_NAMES.get(head, head) for head in plain]
+    values = {head: (_number(cell), _SCALE[unit])
+              for head, cell, unit in zip(named, cells, units, strict=False)}  # fmt: skip
     share = _number(cells[0]) if cells else None
-    total = _number(values.get("Total Time (ns)", ""))
-    calls = _number(values.get("Instances", values.get("Num Calls", "")))
+    total, calls = _seconds(values.get("Total Time")), values.get("Instances", (None, 1.0))[0]
     if share is None or total is None or calls is None or len(cells) < len(heads):
         return None
-    middle, least, most = (_ns(values.get(f"{name} (ns)")) for name in ("Med", "Min", "Max"))
-    return Kernel(cells[len(heads) - 1][:300], share / 100, total / 1e9, int(calls), middle, least,
-                  most, number)  # fmt: skip
+    middle, least, most = (_seconds(values.get(name)) for name in ("Med", "Min", "Max"))
+    return Kernel(cells[len(heads) - 1][:300], share / 100, total, int(calls), middle, least, most,
+                  number)  # fmt: skip
 
 
-def _ns(text: str | None) -> float | None:
-    value = _number(text) if text else None
-    return None if value is None else value / 1e9
+def _seconds(value: tuple[float | None, float] | None) -> float | None:
+    return None if value is None or value[0] is None else value[0] * value[1]
 
 
 def _torch(heads: list[str], line: str, number: int) -> Kernel | None:

@@ -10,7 +10,7 @@ from ..errors import RoundelayError
 from .pasted import pasted_lines
 
 _DEVICE: Final = re.compile(
-    r"^\s{0,3}((?:[0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]) (\S.{0,200})$"
+    r"^\s{0,20}((?:[0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]) (\S.{0,200})$"
 )
 _LINK: Final = re.compile(
     r"Lnk(Cap|Sta):.{0,40}?Speed (\d{1,3}(?:\.\d)?)GT/s.{0,20}?Width x(\d{1,2})"

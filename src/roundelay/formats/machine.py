@@ -98,7 +98,7 @@ class Machine:
     """Cards, network cards, and the ways between them.
 
     Attributes:
-        source: "nccl", "nvidia-smi" or "rocm-smi".
+        source: "nccl", "nvidia-smi", "rocm-smi" or "hwloc".
         cards, nics: in the file's order.
         between: class of the way between two names, both orders; what is not there is not known.
         links_shown: whether the file shows NVLinks at all (`topo -mp` does not).

@@ -11,7 +11,9 @@ from ..errors import RoundelayError
 from .pasted import pasted_lines
 
 _CARD: Final = re.compile(r"^\s*GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)\s*$")
-_VALUE: Final = re.compile(r"^(\s*)(\S[^:]{0,60}?)\s*:\s(.{0,200})$|^(\s*)(\S[^:]{0,60}?)\s*:$")
+_VALUE: Final = re.compile(
+    r"^(\s*)(\S[^:]{0,60}?)\s{0,80}:\s(.{0,200})$|^(\s*)(\S[^:]{0,60}?)\s{0,80}:$"
+)
 _HEAD: Final = re.compile(r"^(\s*)([A-Z][\w/ ()-]{0,60})$")
 MOST: Final = 2**17
 """Values of a text."""

@@ -88,7 +88,8 @@ def read_smi_table(data: bytes) -> SmiTable:
     last: SmiCard | None = None
     driver = cuda = ""
     holders: list[int] | None = None
-    for number, line in pasted_lines(data):
+    for number, raw in pasted_lines(data):
+        line = raw.lstrip("#/ \t")
         if not line.startswith("|"):
             continue
         if found := _VERSIONS.search(line):

@@ -26,7 +26,7 @@ def link_findings(file: str, data: bytes) -> list[Finding]:
         RoundelayError: there are none.
     """
     cards = read_smi_links(data)
-    found = [_down(file, cards), _errors(file, cards), _shown(file, cards)]
+    found = [_down(file, cards), _peers(file, cards), _errors(file, cards), _shown(file, cards)]
     return [finding for finding in found if finding is not None]
 
 
@@ -97,6 +97,24 @@ def _errors(file: str, cards: Sequence[LinkedCard]) -> Finding | None:
         tuple(Evidence(file, line, f"GPU{card.number} Link {link}: {kind} {count}")
               for card, link, kind, count, line in worst[:4]),
         fault=bad, confidence=0.8, area="machine",
+    )  # fmt: skip
+
+
+def _peers(file: str, cards: Sequence[LinkedCard]) -> Finding | None:
+    """What links can carry (-c); it does not say that they are up."""
+    told = [card for card in cards if card.peers]
+    if not told:
+        return None
+    fewest, most = (end(len(card.peers) for card in told) for end in (min, max))
+    without = [f"GPU{c.number}" for c in told if not all(c.peers.values())]
+    figures: Figures = {"cards": len(told), "without": names(without, 8),
+                        "links": str(most) if fewest == most else f"{fewest}-{most}"}  # fmt: skip
+    reason = ["{cards:card|cards} with {links} NVLinks, by what they are able to."]
+    reason.append("Not every one carries peer access: {without}." if without else
+                  "All of them carry peer access (P2P).")  # fmt: skip
+    return tell(
+        "links", file, figures, reason, "For what is up: nvidia-smi nvlink -s.",
+        (Evidence(file, told[0].line, told[0].name),), confidence=0.85, area="machine",
     )  # fmt: skip
 
 

@@ -32,7 +32,9 @@ def _down(file: str, ports: Sequence[IbPort]) -> Finding | None:
     down = [p for p in ports if p.state == "down"]
     alive = {p.device for p in up}
     alike = {p.model for p in up}
-    off = [p for p in down if p.device not in alive and (p.model in alike or not up)]
+    boards = {p.board for p in up} - {""}
+    off = [p for p in down if p.device not in alive and p.board not in boards
+           and (p.model in alike or not up)]  # fmt: skip
     if not off:
         return None
     physical = {p.physical for p in off} - {""}
@@ -88,7 +90,8 @@ def _slower(file: str, ports: Sequence[IbPort]) -> Finding | None:
         ["{who}, while others of the same kind run at {usual} Gb/s ({usual_GBps} GB/s one way). "
          "NCCL spreads its data evenly, so that all go at the rate of the slowest."],
         "Look at the cable, and at the speed that is set at both ends (mlxlink -d ...).",
-        _at(file, slow), fault=True, confidence=0.8, area="machine",
+        _at(file, slow), fault=len(slow) == 1,  # several are those of storage, mostly
+        confidence=0.8, area="machine",
     )  # fmt: skip
 
 
@@ -106,6 +109,26 @@ def _small(file: str, ports: Sequence[IbPort]) -> Finding | None:
          "below it is that of a small frame (1500), which costs some of the rate."],
         "Set an MTU of 9000 (4200 at least) at both ends and on the switches between.",
         _at(file, small), confidence=0.8, area="machine",
+    )  # fmt: skip
+
+
+def _named(file: str, ports: Sequence[IbPort]) -> Finding | None:
+    """Which interface belongs to which network card."""
+    named = [p for p in ports if p.interface]
+    if not named:
+        return None
+    down = [f"{p.interface} ({p.name})" for p in named if not p.up]
+    figures: Figures = {"told": names([f"{p.name} {p.interface}" for p in named], 12),
+                        "down": names(down, 8)}  # fmt: skip
+    reason = ["Network cards and their interfaces: {told}."]
+    if down:
+        reason.append("Down: {down}. That is said of the interface and not of the port: over "
+                      "InfiniBand NCCL does not need it, RoCE needs it up and with an "
+                      "address.")  # fmt: skip
+    return tell(
+        "interfaces", file, figures, reason, "For the state and rate of the ports: ibstat.",
+        tuple(Evidence(file, p.line, f"{p.name} ==> {p.interface}") for p in named[:4]),
+        confidence=0.85, area="machine",
     )  # fmt: skip
 
 
@@ -127,5 +150,5 @@ def _shown(file: str, ports: Sequence[IbPort]) -> Finding | None:
 
 
 RULES: Final[tuple[Callable[[str, Sequence[IbPort]], Finding | None], ...]] = (
-    _no_manager, _down, _slower, _small, _shown,
+    _no_manager, _down, _slower, _small, _named, _shown,
 )  # fmt: skip

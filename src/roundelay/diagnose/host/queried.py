@@ -27,7 +27,7 @@ def query_findings(file: str, data: bytes) -> list[Finding]:
 
 
 def _who(hits: _Hits) -> str:
-    return names(list(dict.fromkeys(card.title or "-" for card, _ in hits)), 8)
+    return names(list(dict.fromkeys(card.title or "GPU" for card, _ in hits)), 8)
 
 
 def _at(file: str, hits: _Hits) -> tuple[Evidence, ...]:
