@@ -46,7 +46,7 @@ from .calls import call_findings, jobs_of
 from .controller import controller_findings
 from .diagnosis import Diagnosis, Model
 from .domains import domain_findings
-from .ended import ended_findings
+from .ended import Told, ended_findings
 from .expected import Predict
 from .fabrics import fabric_findings
 from .finding import Finding, of_file
@@ -132,9 +132,10 @@ def diagnose(
 
 def _joint(found: Diagnosis) -> list[Finding]:
     """Of files that make one picture; what a rank has ended of is not told of NCCL's part again."""
-    ended = ended_findings(found.ended, found.told)
+    ended = ended_findings([end for end in found.ended if not end.alone], found.told)
     full = any(finding.kind == "out_of_memory" for finding in ended)
     logged = [f for f in _logged(found) if not (full and f.kind == "out_of_memory")]
+    logged = [f for f in logged if not _rests_on(f, found.told)]
     dumped = _dumped(found)
     if any(f.kind == "never_called" for f in found.findings):
         logged = [f for f in logged if f.kind != "timed_out"]
@@ -143,6 +144,8 @@ def _joint(found: Diagnosis) -> list[Finding]:
     if dumped or hangs:  # which say more than an exit code
         ended = [f for f in ended if f.kind != "ended_first"]
     first = any(f.fault and f.kind not in LATER for f in (*ended, *logged, *found.findings))
+    if not first and not dumped:
+        ended = [*ended_findings(found.ended, found.told)]
     if first:
         found.findings = [f for f in found.findings if f.kind not in LATER]
     return [
@@ -150,6 +153,12 @@ def _joint(found: Diagnosis) -> list[Finding]:
         *time_findings(found.traces), *trace_findings(found.traces), *ras_findings(found.reports),
         *inspected_findings(found.inspected), *averaged_findings(found.averaged),
     ]  # fmt: skip
+
+
+def _rests_on(finding: Finding, told: Told) -> bool:
+    """Whether all its lines are told of more exactly already."""
+    lines = finding.evidence
+    return bool(lines) and all(one.line in told.get(one.file, ()) for one in lines)
 
 
 def _dumped(found: Diagnosis) -> list[Finding]:
@@ -318,10 +327,11 @@ def _store(found: Diagnosis, given: Given, model: Model) -> None:
 
 
 def _ended(found: Diagnosis, given: Given, model: Model) -> None:
-    found.ended += read_ended_lines(given.lines(), given.name)
-    told, lines = phrase_findings(given.name, given.lines())
-    found.findings += told
-    found.told[given.name] = lines
+    spoken = phrase_findings(given.name, given.lines())
+    found.findings += spoken.findings
+    found.told[given.name] = spoken.told
+    ends = read_ended_lines(given.lines(), given.name)
+    found.ended += [end for end in ends if end.line.number not in spoken.later]
 
 
 def _stacks(found: Diagnosis, given: Given, model: Model) -> None:
