@@ -36,8 +36,8 @@ ANCHORS: Final = (
     b"uneven", b"twice", b"show up", b"topologies", b"issing proc",
 )  # fmt: skip
 """One of which stands in every line that a phrase is looked for in."""
-_NOT: Final = b"NCCL INFO"
-"""What lines of NCCL have, of which a log may hold millions."""
+_NCCL: Final = (b"CCL INFO ", b"CCL WARN ")
+"""What lines of NCCL have, of which a log may hold millions; their causes are told elsewhere."""
 LATER: Final = frozenset({"cancelled", "engine_failed", "worker_died"})
 """Kinds that say nothing beside what has ended or failed first."""
 _EXPLAINED: Final = MappingProxyType({
@@ -66,7 +66,9 @@ def speaks(text: bytes) -> bool:
 
 
 def _may_speak(line: bytes) -> bool:
-    return _NOT not in line and _anchored.search(line) is not None
+    if _NCCL[0] in line or _NCCL[1] in line:
+        return False
+    return _anchored.search(line) is not None
 
 
 def _first(text: str) -> tuple[Phrase, re.Match[str]] | None:
