@@ -167,3 +167,5 @@ def test_an_exception_without_its_traceback_is_told_where_nothing_else_is():
     alone = "ValueError: heads (40) must be divisible by 16\n"
     assert [f.kind for f in look(log=alone).findings] == ["raised"]
     assert [f.kind for f in look(log=alone + WAITS).findings] == ["stuck_together"]
+    steps = "".join(f"step {i} loss 2.{i}\n" for i in range(5))
+    assert [f.kind for f in look(log=steps + alone + steps).findings] == ["handled"]

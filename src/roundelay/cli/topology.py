@@ -11,7 +11,7 @@ import click
 from ..diagnose.drawing import drawing
 from ..diagnose.given import Given
 from ..diagnose.picture import picture
-from ..diagnose.together import read_machine
+from ..diagnose.taking import read_machine
 from ..formats.machine import Machine
 from ..i18n import translator
 from .base import Command, language, say

@@ -147,6 +147,8 @@ def read_ended_lines(lines: Iterable[bytes], file: str = "") -> list[End]:
                 found.append(end._replace(rank=who, local=local, first=first))
                 local = None
                 unsaid = len(found) - 1 if end.said.endswith(":") else -1
+                if end.alone:
+                    going.start(before)
                 if end.cause == "raised" and not _PREFIXED.search(whole):
                     going.raised(len(found) - 1)
         elif going.sees(raw):
