@@ -155,9 +155,9 @@ STACKS = (b'Process 41: python t.py --local_rank=1\n\nThread 41 (active): "MainT
 DESYNC = (b"\t - [0] Timeout at collective: ALLREDUCE, #42\n\t - To our best knowledge, ranks [2,"
           b" 3] are the lagging ranks that caused this timeout.\n\t   - [3] joined but didn't "
           b"finish collective #41 (count from 1)\n\t     [1] finished collective #41, but didn't "
-          b"join collective #42\n\t   #41 started ranks:\n\t     [3] started ALLREDUCE\n[PG ID 0 PG "
-          b"GUID 0 Rank 1] Received a dump signal due to a collective timeout from  rank 6 and. Last "
-          b"enqueued NCCL work: 90, last completed NCCL work: 90.This\n")  # fmt: skip
+          b"join collective #42\n\t   #41 started ranks:\n\t     [3] started ALLREDUCE\n[PG ID 0"
+          b" PG GUID 0 Rank 1] Received a dump signal due to a collective timeout from  rank 6. "
+          b"Last enqueued NCCL work: 90, last completed NCCL work: 90.This\n")  # fmt: skip
 PHRASED = b"".join(text.encode() for text, *_ in SAID)
 FACTS = b'{"op": "all_reduce", "gpu": "H100", "gpus": 8, "busbw_GBps": 360, "advertised": 900}'
 

@@ -56,6 +56,11 @@ def look(**files):
         ("[launch.py:3] ['p', '--local_rank=5'] exits with return code = -9\n", "killed",
          "(local rank 5)"),
         ("Command '['python']' died with <Signals.SIGSEGV: 11>.\n", "crashed", "signal 11"),
+        ("kernel: Memory cgroup out of memory: Killed process 40811 (python)\n", "killed", "host"),
+        ("        exitCode: 137\n", "killed", "signal 9"),
+        ("NVRM: Xid (PCI:0000:1a:00): 31, pid=1, MMU Fault\n", "card_failed", "Xid 31"),
+        (TRACEBACK + "RuntimeError: Error(s) in loading:\n   size mismatch for a.b\n", "raised",
+         "in loading: size mismatch for a.b"),
         ("EXIT STRING: Killed (signal 9)\n", "killed", "signal 9"),
         ("srun: error: a1: task 2: Exited with exit code 139\n", "crashed", "Rank 2"),
         ("-- Process 3 terminated with the following error:\n" + TRACEBACK + "KeyError: 'a'\n",
@@ -120,6 +125,7 @@ def test_a_cards_memory_is_told_once_by_the_rank_that_ended_of_it():
 
 LEFT = [
     ("Process name: [[7,1],2]\n  Exit code:    3\n", "Rank 2 ended with exit code 3"),
+    ("Process 7 exit with status code 1.\n", "Rank 7 ended with exit code 1"),
     ("srun: error: a1: task 5: Exited with exit code 1\nsrun: error: a1: task 6: Terminated\n",
      "Rank 5 ended with exit code 1"),
     ("[rank: 1] Child process with PID 7 terminated with code 1. Forcefully\n", "Rank 1"),
@@ -155,3 +161,11 @@ def test_an_exception_that_was_caught_is_no_end():
     assert [f.kind for f in look(log=steps + prefixed + steps).findings] == ["raised"]
     later = look(log=steps + caught + steps + "[rank1]: KeyError: 'a'\n").findings
     assert [(f.kind, f.fault) for f in later] == [("raised", True), ("handled", False)]
+
+
+def test_an_exception_without_its_traceback_is_told_where_nothing_else_is():
+    alone = "ValueError: heads (40) must be divisible by 16\n"
+    assert [f.kind for f in look(log=alone).findings] == ["raised"]
+    assert [f.kind for f in look(log=alone + WAITS).findings] == ["stuck_together"]
+    steps = "".join(f"step {i} loss 2.{i}\n" for i in range(5))
+    assert [f.kind for f in look(log=steps + alone + steps).findings] == ["handled"]

@@ -46,7 +46,15 @@ SAID = [
     ("RuntimeError: CUDA error: uncorrectable ECC error encountered\n", "card_failed", "ECC"),
     ("[Rank 3] Found key in store: NCCLABORTEDCOMM:07, from rank: 2. This means\n",
      "aborted_first", "Rank 2 gave up .* rank 3 only"),
+    ("RuntimeError: trying to initialize the default process group twice!\n", "initialised_twice",
+     "twice"),
+    ("RuntimeError: Detected that at least one rank has exhausted inputs.\n", "uneven_inputs",
+     "no further batches"),
     # Launchers.
+    ("application called MPI_Abort(MPI_COMM_WORLD, 3) - process 2\n", "program_ended",
+     "Rank 2 .*code 3"),
+    ("[proxy:0:1@n2] HYDU_sock_connect (sock.c:1): unable to connect from \"n2\" to \"n1\"\n",
+     "unreachable_host", "do not share"),
     ("SignalException: Process 71 got signal: 15\n", "told_to_stop", "SIGTERM"),
     ("SignalException: Process 71 got signal: 1\n", "hung_up", "SIGHUP"),
     ("MPI_ABORT was invoked on rank 6 in communicator MPI_COMM_WORLD\nwith errorcode 4.\n",
@@ -76,7 +84,13 @@ SAID = [
      "too little left: memory"),
     ("0/5 nodes are available: 5 Insufficient nvidia.com/gpu. preemption\n", "not_scheduled",
      "none of 5 nodes .*Insufficient"),
+    ("    Exit Code:    143\n", "told_to_stop", "143 is 128 and signal 15"),
+    ("Error: No available node types can fulfill resource request {'GPU': 8.0}. Add\n",
+     "not_scheduled", "({'GPU': 8.0})"),
+    ("srun: error: Task launch for StepId=7.0 failed on node n2: Invalid job credential\n",
+     "not_started", "on n2: Invalid job credential"),
     # Hosts.
+    ("  what():  std::bad_alloc\n", "no_host_memory", "no memory left"),
     ("RuntimeError: DataLoader worker (pid 9) is killed by signal: Bus error. It is possible that "
      "dataloader's workers are out of shared memory.\n", "no_shared_memory", "/dev/shm is too"),
     ("[rank1]: RuntimeError: DataLoader worker (pid 9) is killed by signal: Killed.\n", "killed",
@@ -88,6 +102,8 @@ SAID = [
     ("RuntimeError: can't start new thread\n", "no_threads_left", "thread"),
     ("OSError: [Errno 28] No space left on device: 'ck.pt'\n", "disk_full", "full"),
     # Frameworks.
+    ("DEADLINE_EXCEEDED: Getting local topologies timed out after 2m. Missing\n/job:j/task:3\n",
+     "ranks_missing", "missing: /job:j/task:3"),
     ("W One or more tensors were submitted to be reduced, gathered or broadcasted by subset of "
      "ranks\nMissing ranks:\n3: [grad.a, grad.b]\n", "never_called", "Rank 3 .*grad.a"),
     ("tensors were submitted to be reduced, gathered or broadcasted by subset of ranks\nStalled "
@@ -196,4 +212,4 @@ def test_an_error_that_is_explained_is_not_told_again():
 
 def test_lines_of_nccl_are_not_looked_at():
     line = b"a:1:2 [0] NCCL INFO Default process group has not been initialized\n"
-    assert phrase_findings("f", [line] * 3) == ([], set())
+    assert phrase_findings("f", [line] * 3) == ([], set(), set())

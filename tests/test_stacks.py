@@ -77,4 +77,14 @@ def test_a_stack_of_a_crash_is_none_of_a_wait():
 
 def test_processes_that_all_work_are_blamed_for_nothing():
     works = py_spy(45, "    matmul (model.py:3)\n", "    step (t.py:11)\n")
-    assert look(f=SAVES + works) == []
+    assert [(f.kind, f.fault) for f in look(f=SAVES + works)] == [("elsewhere", False)]
+
+
+def test_a_rank_that_waits_for_its_data():
+    loader = "    _try_get_data (torch/utils/data/dataloader.py:3)\n"
+    data = py_spy(46, "    _poll (multiprocessing/connection.py:2)\n", loader, "    run (t.py:7)\n")
+    (found,) = look(f=data)
+    assert (found.kind, found.fault) == ("waits_for_data", True)
+    assert "t.py:7 (run)" in str(found.reason)
+    (found,) = look(f=data + WAITS)
+    assert found.kind == "never_called"

@@ -14,7 +14,7 @@ from ..diagnose.fabric_drawing import fabric_drawing
 from ..diagnose.fabric_picture import fabric_picture
 from ..diagnose.given import Given
 from ..diagnose.picture import picture
-from ..diagnose.together import read_fabrics, read_machine
+from ..diagnose.taking import read_fabrics, read_machine
 from ..errors import RoundelayError
 from ..formats.fabric import Fabric
 from ..formats.machine import Machine

@@ -131,7 +131,7 @@ def _told(cause: Cause, ends: Sequence[End]) -> Finding:
         reason.append("The others wait for it, or lose their connections to it, and say so later.")
     lines = list(dict.fromkeys(end.line for end in ends))[:LISTED]
     subject = names(list(dict.fromkeys(line.file for line in lines)), 3)
-    if ends[0].code == ABORT:
+    if cause == "left" and ends[0].code == ABORT:
         reason.insert(1, "So a process ends itself: torch's watchdog after a timeout, a failed "
                          "assertion, an error in C++.")  # fmt: skip
     return tell(said.kind, f"rank {figures['ranks']}, {subject}", figures, reason,

@@ -63,7 +63,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("ras", re.compile(rb"# +in group +per comm|#\d+-\d+ \([0-9a-f]+\) (?:MISMATCH|INCOMPLETE)|"
                        rb"unreachable via the RAS network")),
     ("watchdog", re.compile(rb"WorkNCCL\(|detected by watchdog|CollectiveFingerPrint\(|NCCLRAS|"
-                            rb"gloo/transport|ProcessGroup\w{1,40} does not support|"
+                            rb"gloo/(?:transport|[a-z_]{1,30}\.(?:cc|h):\d)|makeDeviceFor|"
+                            rb"ProcessGroup\w{1,40} does not support|"
                             rb"Invalid scalar type|connectFullMesh|Timed out waiting \d+|"
                             rb"next_op=\w.{0,400}missing_ranks|watchdog got stuck for|"
                             rb"Using the loopback address|Not all ranks joining collective|"
@@ -78,14 +79,16 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("ended", re.compile(rb"OutOfMemoryError|oom[-_]kill|Out Of Memory|exited on signal|"
                          rb"NVRM: Xid|\bSignal: [A-Z][a-z ]{1,30} \(\d|\bSXid \(|"
                          rb"exitcode\s*:|return code = -?\d|EXIT STRING: |"
-                         rb"KILLED BY SIGNAL|Exited with exit code|"
+                         rb"KILLED BY SIGNAL|memory: Killed process \d|exitCode: +[1-9]|"
+                         rb"exit with status code \d|Exited with exit code|"
                          rb"terminated with (?:signal SIG|(?:exit )?code -?\d)|"
                          rb"died with <Signals|Exit code: +\d|"
                          rb"Traceback \(most recent call|"
                          rb"\btasks? [\d,-]{1,99}: (?:Killed|Segmentation|Bus error)|"
                          rb"line \d{1,9}: +\d{1,9} (?:Killed|Segmentation|Bus error)|"
                          rb"Fatal Python error|"
-                         rb"^\[rank\d{1,7}\]:\s{0,9}[\w.]{1,99}(?:Error|Exception):", re.M)),
+                         rb"^(?:\[rank\d{1,7}\]:)?\s{0,9}[\w.]{1,99}(?:Error|Exception): \S",
+                         re.M)),
     ("bandwidth", re.compile(rb"P2P=(?:En|Dis)abled [\w ()]{0,40}Matrix|"
                              rb"memcpy (?:CE|SM) [CG]PU\(row\)|CANNOT Access Peer Device|"
                              rb"copy peak bandwidth GB/s|Device Bandwidth, \d+ Device|"

@@ -20,9 +20,11 @@ _CALLS: Final = re.compile(
 """Functions of torch.distributed that wait for other ranks."""
 _TORCH: Final = re.compile(r"(?:^|/)torch/(?:distributed|nn/parallel)/")
 _LIBRARY: Final = re.compile(
-    r"(?:^|/)(?:torch|threading\.py|deepspeed/comm|contextlib\.py)(?:/|$)|"
-    r"^<|/lib/python3[^/]{0,4}/(?!site-packages|dist-packages)|^lib\S+\.so"
+    r"(?:^|/)(?:torch|deepspeed/comm)/|^<|^lib\S+\.so|"
+    r"(?:^|/)(?:threading|queue|selectors|socket|ssl|subprocess|contextlib)\.py$|"
+    r"(?:^|/)(?:multiprocessing|concurrent|asyncio)/|/lib/python3[^/]{0,4}/(?!site-|dist-)"
 )
+"""Files that are not the program's own: torch's, and those of Python."""
 _NCCL: Final = re.compile(r"^p?nccl[A-Z]\w{1,40}|^P?MPI_[A-Z]\w{1,40}|^gloo::\w")
 _START: Final = re.compile(
     r"^ncclCommInit|^bootstrap\w|^ncclTransportP2pSetup|^init_process_group$"
@@ -32,6 +34,8 @@ _CARD: Final = re.compile(
     r"_local_scalar_dense|nonzero|backward|_engine_run_backward|run_backward)$"
 )
 """Functions that wait for the card, on which calls of NCCL may stand."""
+_DATA: Final = re.compile(r"^_?(?:try_get_data|get_data|next_data)$")
+"""Functions of torch's data loader that wait for its workers."""
 LISTED: Final = 8
 
 
@@ -55,7 +59,7 @@ def stack_findings(stacks: Sequence[Stack]) -> list[Finding]:
             chosen[key] = at
     found = list(chosen.values())
     if not any(at.state != "elsewhere" for at in found):
-        return []
+        return [_elsewhere(found)] if found else []
     return [_alone(found[0]) if len(found) == 1 else _several(found)]
 
 
@@ -95,6 +99,28 @@ def _told(at: Sequence[_At]) -> str:
         by.setdefault((one.call, one.place), []).append(one.who)
     return "; ".join(f"{names(who, LISTED)} in {call}, {place}"
                      for (call, place), who in list(by.items())[:LISTED])  # fmt: skip
+
+
+def _elsewhere(found: Sequence[_At]) -> Finding:
+    """None is in a call between ranks."""
+    lines = [at.stack.line for at in found][:LISTED]
+    subject = names(list(dict.fromkeys(line.file for line in lines)), 3)
+    for_data = all(any(_DATA.search(f.name) for f in at.stack.frames) for at in found)
+    reason = ["No call between ranks is seen, and none that waits for a card: {parts}. Where one "
+              "stays there, the others wait for it."]  # fmt: skip
+    if for_data:
+        reason = ["It waits for its data workers ({parts}), not for other ranks: these wait for it "
+                  "in turn."]  # fmt: skip
+    advice = "Take the stacks twice to see whether it moves, and those of the other ranks, too."
+    if for_data:
+        advice = (
+            "See what the data workers do (py-spy dump of each): a slow or lost file system, "
+            "a lock after a fork, a worker that was killed; num_workers=0 shows errors."
+        )
+    return tell(
+        "waits_for_data" if for_data else "elsewhere", subject, {"parts": _told(found)}, reason,
+        advice, cited(subject, *lines), fault=for_data, confidence=0.8, area="hang",
+    )  # fmt: skip
 
 
 def _several(found: Sequence[_At]) -> Finding:

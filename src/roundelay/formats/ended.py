@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
-from .bare import headless, plain, rank_of
+from .bare import bare, headless, plain, rank_of
 from .nccl_log import Line
 
 Cause = Literal["memory", "killed", "crashed", "raised", "xid", "sxid", "left"]
@@ -22,10 +22,13 @@ WORDS: Final = (b"Error", b"oom_kill", b"oom-kill", b"Out Of Memory", b"on signa
                 b"SXid", b"exitcode", b"Exception", b"Traceback (", b"Killed",
                 b"Segmentation fault", b"Bus error", b"exit code", b"Exit code", b"return code",
                 b"terminated with", b"EXIT STRING", b"KILLED BY", b"memory limit", b"died with",
-                b"exit status", b"Process name: ", b"Signal: ")  # fmt: skip
+                b"exit status", b"Process name: ", b"exitCode", b"Exit Code",
+                b"Signal: ",
+                b"status code")  # fmt: skip
 """One of which stands in every line that tells an end."""
 _RANK: Final = re.compile(
-    r"\[rank(?:: )?(\d{1,7})\]|^\s*(\d{1,7}): |\brank (\d{1,7})\b|\btasks? (\d{1,7})[:,-]"
+    r"\[rank(?:: )?(\d{1,7})\]|^\s*(\d{1,7}): |\brank (\d{1,7})\b|\btasks? (\d{1,7})[:,-]|"
+    r"^Process (\d{1,7}) exit with"
 )
 _PREFIXED: Final = re.compile(r"\[rank\d{1,7}\]:")
 _RAISED: Final = re.compile(
@@ -50,7 +53,8 @@ _CODES: Final = MappingProxyType({
 _LEFT: Final = re.compile(
     r"exitcode *: *([1-9]\d{0,2})\b|Exited with exit code ([1-9]\d{0,2})\b|"
     r"return code = ([1-9]\d{0,2})\b|terminated with (?:exit )?code ([1-9]\d{0,2})\b|"
-    r"returned non-zero exit status ([1-9]\d{0,2})\b|Exit [Cc]ode: +([1-9]\d{0,2})\b"
+    r"returned non-zero exit status ([1-9]\d{0,2})\b|[Ee]xit ?[Cc]ode: +([1-9]\d{0,2})\b|"
+    r"\bexit with status code ([1-9]\d{0,2})\b"
 )
 _LOCAL: Final = re.compile(
     r"\blocal_rank[:=] *(\d{1,7})\b|\bprocess (\d{1,7}) terminated with|"
@@ -59,12 +63,13 @@ _LOCAL: Final = re.compile(
 _NAME: Final = re.compile(r"Process name: \[\[\d{1,9},\d{1,9}\],(\d{1,7})\]")
 _XID: Final = re.compile(r"NVRM: Xid \((?:PCI:)?([\w:.]+)\)?: (\d{1,4})")
 _SXID: Final = re.compile(r"(\S*nvswitch\d*): SXid \((?:PCI:)?([\w:.]+)\): (\d{1,6}),? ?(.{0,120})")
-_OOM: Final = re.compile(r"oom[-_]kill|Out Of Memory\b")
+_OOM: Final = re.compile(r"oom[-_]kill|Out Of Memory\b|ut of memory: Killed process \d")
 _OWN_RANK: Final = re.compile(r"^\s*(?:\[[^\]]*\]:\s*)?rank *: *(\d{1,7})\b")
 _FOLLOWS: Final = re.compile(
     r"DistBackendError|DistNetworkError|DistStoreError|ChildFailedError|SignalException|BrokenPipe|"
     r"ConnectionReset|Connection (?:closed|reset)|closed by peer|NCCL (?:error|communicator)|"
-    r"[Cc]ollective|monitoredBarrier|[Tt]imed? ?out|TimeoutError|aborted|Process group|gloo|"
+    r"[Cc]ollective op|between collectives|monitoredBarrier|[Tt]imed? ?out|TimeoutError|"
+    r"aborted|Process group|gloo|"
     r"HTTPError|Process(?:Raised|Exited)Exception|CalledProcessError|EngineDeadError|"
     r"Engine core init|ActorDiedError|RayActorError|RayTaskError|HorovodInternalError|"
     r"ncclRemoteError|ncclSystemError"
@@ -97,6 +102,7 @@ class End(NamedTuple):
         local: its number on its host; None if it is not told.
         first: whether the launcher names it as the first to end.
         went_on: whether the text goes on behind an exception as it did before.
+        alone: whether it is only an exception's name and words, without a traceback before it.
     """
 
     rank: int | None
@@ -107,6 +113,7 @@ class End(NamedTuple):
     local: int | None = None
     first: bool = False
     went_on: bool = False
+    alone: bool = False
 
 
 def read_ended_lines(lines: Iterable[bytes], file: str = "") -> list[End]:
@@ -116,11 +123,15 @@ def read_ended_lines(lines: Iterable[bytes], file: str = "") -> list[End]:
     local: int | None = None
     head, first = -_NEAR, False
     before: deque[bytes] = deque(maxlen=_BEFORE)
+    unsaid = -1
     going = _Going()
     for number, raw in enumerate(lines, 1):
         if b"rank " in raw and (own := _OWN_RANK.match(raw[:200].decode("utf-8", "replace"))):
             reported = int(own[1])  # of torchrun's report, whose lines are of one rank
         first = first or b"Root Cause (first" in raw
+        if unsaid >= 0 and raw.strip():  # what is wrong stands in the next line
+            said = f"{found[unsaid].said} {bare(raw).strip()}"
+            found[unsaid], unsaid = found[unsaid]._replace(said=said[:300]), -1
         if len(found) < KEPT and any(map(raw.__contains__, WORDS)):
             whole = plain(raw)
             text = headless(whole)
@@ -137,6 +148,9 @@ def read_ended_lines(lines: Iterable[bytes], file: str = "") -> list[End]:
                 who = reported if rank is None and _of_report(text) else rank
                 found.append(end._replace(rank=who, local=local, first=first))
                 local = None
+                unsaid = len(found) - 1 if end.said.endswith(":") else -1
+                if end.alone:
+                    going.start(before)
                 if end.cause == "raised" and not _PREFIXED.search(whole):
                     going.raised(len(found) - 1)
         elif going.sees(raw):
@@ -200,14 +214,12 @@ def _ends(text: str, line: Line, near: bool, whole: str) -> Iterator[End]:
     elif (signal := _SIGNAL.search(text)) or (signal := _NAMED.search(text)):
         word = next(filter(None, signal.groups()))
         yield from _signalled(_CODES.get(word) or int(word), line)
-    elif (
-        raised is not None
-        and (near or _PREFIXED.search(whole) or _full(raised))
-        and not _FOLLOWS.search(raised[0])
-    ):
+    elif raised is not None and _FOLLOWS.search(raised[0]) is None:
         memory = _full(raised)
         said = f"{raised['name']}: {raised['said']}" if raised["said"] else raised["name"]
-        yield End(None, "memory" if memory else "raised", 0, said[:200], line)
+        alone = not near and not _PREFIXED.search(whole) and not memory
+        if raised["said"] or not alone:
+            yield End(None, "memory" if memory else "raised", 0, said[:200], line, alone=alone)
     elif left := _LEFT.search(text):
         code = int(next(filter(None, left.groups())))
         if code > _BY_SIGNAL:

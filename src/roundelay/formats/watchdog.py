@@ -20,7 +20,8 @@ from .plain import unpacked
 KEPT: Final = 10**5
 """Messages of a kind."""
 SPEAKS: Final = re.compile(
-    rb"WorkNCCL\(|detected by watchdog|CollectiveFingerPrint\(|RAS|gloo|onnectFullMesh|"
+    rb"WorkNCCL\(|detected by watchdog|makeDeviceFor|CollectiveFingerPrint\(|RAS|gloo|"
+    rb"onnectFullMesh|"
     rb"monitoredBarrier|Timed out waiting|next_op=|Connection closed by peer|does not support|"
     rb"Invalid scalar type|Address already in use|watchdog got stuck|loopback address|"
     rb"Timeout at NCCL work|SO_ERROR: |ot all ranks joining|missing ranks: \{|collective: |"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...formats.bare import bare, plain, rank_of
 from ...formats.nccl_log import Line
@@ -32,10 +32,12 @@ ANCHORS: Final = (
     b"not set", b"Mismatched", b"ssh: ", b"olled an", b"occupied", b"doesn't have", b"not part",
     b"nconsistent", b"appears not", b"ready only", b"equested", b"unreachable", b"o backend",
     b"not in group", b"lost", b"xec", b"KeyboardI", b"retry:", b"hape", b"unable", b"not find",
+    b"xitCode", b"xit Code", b"fulfill", b"scheduled", b"HYDU", b"bad_alloc", b"xhausted",
+    b"uneven", b"twice", b"show up", b"topologies", b"issing proc",
 )  # fmt: skip
 """One of which stands in every line that a phrase is looked for in."""
-_NOT: Final = b"NCCL INFO"
-"""What lines of NCCL have, of which a log may hold millions."""
+_NCCL: Final = (b"CCL INFO ", b"CCL WARN ")
+"""What lines of NCCL have, of which a log may hold millions; their causes are told elsewhere."""
 LATER: Final = frozenset({"cancelled", "engine_failed", "worker_died"})
 """Kinds that say nothing beside what has ended or failed first."""
 _EXPLAINED: Final = MappingProxyType({
@@ -64,7 +66,9 @@ def speaks(text: bytes) -> bool:
 
 
 def _may_speak(line: bytes) -> bool:
-    return _NOT not in line and _anchored.search(line) is not None
+    if _NCCL[0] in line or _NCCL[1] in line:
+        return False
+    return _anchored.search(line) is not None
 
 
 def _first(text: str) -> tuple[Phrase, re.Match[str]] | None:
@@ -74,10 +78,18 @@ def _first(text: str) -> tuple[Phrase, re.Match[str]] | None:
     return None
 
 
-def phrase_findings(file: str, lines: Iterable[bytes]) -> tuple[list[Finding], set[int]]:
-    """One for each kind, and the numbers of the lines that tell a cause."""
+class Spoken(NamedTuple):
+    """One finding for each kind; the lines that tell a cause, and those that only follow."""
+
+    findings: list[Finding]
+    told: set[int]
+    later: set[int]
+
+
+def phrase_findings(file: str, lines: Iterable[bytes]) -> Spoken:
+    """What phrases stand in lines."""
     found: dict[str, _Said] = {}
-    told: set[int] = set()
+    told, later = set[int](), set[int]()
     open_: list[_Said] = []
     for number, raw in enumerate(lines, 1):
         if open_:
@@ -88,15 +100,15 @@ def phrase_findings(file: str, lines: Iterable[bytes]) -> tuple[list[Finding], s
         hit = _first(text)
         if hit is None:
             continue
-        if hit[0].fault and hit[0].kind not in LATER:
-            told.add(number)
+        if hit[0].fault:
+            (later if hit[0].kind in LATER else told).add(number)
         said = _keep(found, *hit, rank_of(raw), Line(number, text[:400], file))
         if said.wants:
             open_.append(said)
     for kind in [k for seen in found for k in _EXPLAINED.get(seen, ())]:
         found.pop(kind, None)
     order = sorted(found.values(), key=lambda said: said.lines[0].number)
-    return [_told(file, said) for said in order], told
+    return Spoken([_told(file, said) for said in order], told, later)
 
 
 def _keep(

@@ -55,6 +55,16 @@ FRAMEWORKS: Final = (
         below=r"(?P<task>/job:\S{1,60}/task:\d{1,7})",
     ),
     phrase(
+        "ranks_missing", r"waited too long for some tasks to show up|"
+                         r"Getting local topologies timed out|"
+                         r"Missing processes: \[(?P<task>[\d, ]{1,400})\]", "hang",
+        "Not all processes have come to JAX's coordinator (missing: {task}): they have ended "
+        "before, were never started, or do not reach its address.",
+        "Count the processes against num_processes; all need the same coordinator_address, which "
+        "must be open from every host (nc -vz HOST PORT).",
+        below=r"(?P<task>/job:\S{1,60}/task:\d{1,7})",
+    ),
+    phrase(
         "ranks_missing", r"Barrier timed out", "hang",
         "Not all tasks have come to a barrier in time ({there} of {tasks}); missing: {task}.",
         "Read the end of the logs of those that are missing: they have died, are late (compiling, "

@@ -55,6 +55,14 @@ HOST: Final = (
         "workers.",
     ),
     phrase(
+        "no_host_memory", r"std::bad_alloc|DefaultCPUAllocator: (?:can't|not enough memory)|"
+                          r"^MemoryError|_ArrayMemoryError|Cannot allocate memory",
+        "machine",
+        "The host (or the container) had no memory left for what the program asked for.",
+        "free -g and the limits of cgroup and scheduler; fewer data workers, fewer copies of model "
+        "and data on a host, loading in parts (mmap, low_cpu_mem_usage).",
+    ),
+    phrase(
         "disk_full", r"No space left on device|Disk quota exceeded", "machine",
         "A disk or a quota is full where something is written (a checkpoint, a cache, /tmp).",
         "df -h and df -i, quota; write elsewhere (TMPDIR, the checkpoints' folder), and remove "

@@ -36,6 +36,13 @@ LAUNCHERS: Final = (
         "Read what that rank wrote before.", below=r"error ?code:? (?P<code>-?\d{1,12})",
     ),
     phrase(
+        "program_ended",
+        r"application called MPI_Abort\([^)\n]{0,80}?(?P<code>-?\d{1,12})\) - process "
+        r"(?P<rank>\d{1,7})", "hang",
+        "Rank {rank} ended the job itself (MPI_Abort, code {code}): its own error stands above.",
+        "Read what that rank wrote before.",
+    ),
+    phrase(
         "no_slots", r"not enough slots available in the system to satisfy the (?P<count>\d{1,9})",
         "hang",
         "mpirun is to start {count} processes, and its list of hosts has fewer slots.",
@@ -69,7 +76,8 @@ LAUNCHERS: Final = (
     phrase(
         "unreachable_host",
         r"unable to complete a TCP connection|"
-        r"WARNING: Open MPI failed to TCP connect to a peer MPI process", "machine",
+        r"WARNING: Open MPI failed to TCP connect to a peer MPI process|"
+        r"HYDU_sock_connect.{0,80}unable to connect from", "machine",
         "MPI processes cannot connect over the addresses that they offer one another: of an "
         "interface that the hosts do not share, or behind a firewall.",
         "--mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 (the interface that all "

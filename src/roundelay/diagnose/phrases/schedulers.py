@@ -63,6 +63,28 @@ SCHEDULERS: Final = (
         "container.", below=r"The node was low on resource: (?P<what>[\w-]{1,40})",
     ),
     phrase(
+        "told_to_stop", r"Exit ?Code: +143\b", "hang",
+        "The container was told from outside to stop (143 is 128 and signal 15, SIGTERM): its pod "
+        "was deleted, evicted or preempted, or another part of the job had failed.",
+        "kubectl describe pod and kubectl get events tell who stopped it; read the logs of the "
+        "job's other pods.",
+    ),
+    phrase(
+        "not_scheduled",
+        r"No available node types can fulfill resource request (?P<said>\{[^}\n]{1,200}\})|"
+        r"resource request cannot be scheduled right now: (?P<said2>\{[^}\n]{1,200}\})", "hang",
+        "Ray waits: no node has what is asked for ({said}).",
+        "ray status shows what there is and what is taken; ask for fewer cards or cores a worker, "
+        "or end what holds them.",
+    ),
+    phrase(
+        "not_started", r"Task launch for \S{1,40} failed on node (?P<host>\S{1,100}): "
+                       r"(?P<said>[^\n]{1,120})", "hang",
+        "Slurm could not start the tasks on {host}: {said}.",
+        "Read slurmd's log there; for a credential, compare clocks and munge's key on the hosts "
+        "(munge -n | ssh HOST unmunge).",
+    ),
+    phrase(
         "not_scheduled", r"0/(?P<nodes>\d{1,6}) nodes are available: (?P<said>[^\n]{1,300})",
         "hang",
         "The pod waits: none of {nodes:node|nodes} can take it ({said}).",

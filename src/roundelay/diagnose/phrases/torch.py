@@ -160,6 +160,17 @@ TORCH: Final = (
         "line of the program.",
     ),
     phrase(
+        "initialised_twice", r"trying to initialize the default process group twice", "hang",
+        "init_process_group is called twice in one process: by the program and by a framework, or "
+        "by a module that is loaded twice.",
+        "Call it only if not dist.is_initialized(), or leave it to the framework.",
+    ),
+    phrase(
+        "uneven_inputs", r"has exhausted inputs|Detected uneven inputs", "hang",
+        "A rank has no further batches while others have: the data do not divide evenly.",
+        "drop_last=True, a DistributedSampler, or with model.join() where they are to differ.",
+    ),
+    phrase(
         "aborted_first",
         r"Found key in store: \S{1,200} ?, from rank: (?P<first>\d{1,7})", "hang",
         "Rank {first} gave up its communicators first; rank {rank} only follows.",
