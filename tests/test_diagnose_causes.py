@@ -377,3 +377,8 @@ def test_plain_lines_of_old_versions_are_no_warnings():
         "a:1:2 [0] transport/net_ib.cu:187 WARN NET/IB : Unable to open device mlx5_0\n"
     )
     assert [f.kind for f in found] == ["no_device_access"]
+
+
+def test_words_of_a_program_that_look_like_an_error_s_name_are_none():
+    found = findings(f"{HEAD}NCCL INFO Using network IB\ncudaErrorHandling enabled, all is well\n")
+    assert not [f for f in found if f.fault]

@@ -49,12 +49,17 @@ _BACK: Final = re.compile(rb"(\S{1,300}\.(?:cc|h|cpp|cu):\d{1,9})(?: \(\w+\))? -
 _RESULT: Final = re.compile(
     rb"\bnccl(UnhandledCuda|System|Internal|InvalidArgument|InvalidUsage|Remote)Error\b|"
     rb"(?:NCCL|RCCL|Nccl|nccl)[^\n]{0,300}?(unhandled cuda error|unhandled system error|"
-    rb"internal error|invalid argument|invalid usage|remote process exited)"
+    rb"remote process exited)|"
+    rb"(?:NCCL|RCCL|Nccl|nccl)[^\n]{0,150}?(?:[Ee]rror|ERROR|fail|:)[^\n]{0,99}?(internal error|"
+    rb"invalid argument|invalid usage)"
 )
 _FAILURE: Final = re.compile(
     rb"(?:Cuda|CUDA|HIP) failure:? [^'\n]{0,120}'[^'\n]{1,200}'|libibverbs: Warning: .{1,200}|"
     rb"(?:CUDA|Cuda|HIP)(?: driver| runtime)? error\b:? ?.{1,200}|"
-    rb"\b(?:cudaError|hipError|CUDA_ERROR_)\w{4,40}\b.{0,100}|\bError 80[234]: .{1,100}|"
+    rb"\b(?:(?:cuda|hip)Error(?:Illegal|Launch|Invalid|Memory|No[DKB]|Init|System|Insufficient|Peer|"
+    rb"Device|Unknown|Not|E[Cc][Cc]|Nvlink|Hardware|Misaligned|Assert|Mps|Out|Stream|Shared|Operating|"
+    rb"Context|Cudart|TooMany|Compat)|CUDA_ERROR_[A-Z])\w{1,40}\b.{0,100}|"
+    rb"\bError 80[234]: .{1,100}|"
     rb"Transport retry count exceeded.{0,80}|no usable transports/devices.{0,80}|"
     rb"(?:Unresponsive re|Unreachable re|UNDELIVERABLE).{1,160}|GDR driver version.{1,80}|"
     rb"Memory access fault by GPU.{1,200}|Cannot re-initialize CUDA in forked.{0,60}|"
@@ -197,7 +202,7 @@ class Reader:
             self._heard(number, failure[0].strip(), raw)
         if b"nccl" in raw or b"CCL" in raw or b"Nccl" in raw:
             for found in _RESULT.findall(raw[:LONGEST]):
-                name = text_of(found[0] or found[1])
+                name = text_of(next(filter(None, found)))
                 self.log.results.setdefault(name, Line(number, text_of(raw), self._file))
 
     def _note(self, number: int, raw: bytes, body: bytes, thread: Thread) -> None:
