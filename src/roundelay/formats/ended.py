@@ -61,6 +61,10 @@ _LOCAL: Final = re.compile(
     r"-- Process (\d{1,7}) terminated with the following"
 )
 _NAME: Final = re.compile(r"Process name: \[\[\d{1,9},\d{1,9}\],(\d{1,7})\]")
+_TASKS: Final = re.compile(r"\btasks ([\d,-]{1,200}): (?:Killed|Exited|Out Of|Segm|Bus)")
+_SPAN: Final = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
+_TASKS_MOST: Final = 1000
+"""Ranks of a range that are named."""
 _XID: Final = re.compile(r"NVRM: Xid \((?:PCI:)?([\w:.]+)\)?: (\d{1,4})")
 _SXID: Final = re.compile(r"(\S*nvswitch\d*): SXid \((?:PCI:)?([\w:.]+)\): (\d{1,6}),? ?(.{0,120})")
 _OOM: Final = re.compile(r"oom[-_]kill|Out Of Memory\b|ut of memory: Killed process \d")
@@ -147,6 +151,7 @@ def read_ended_lines(lines: Iterable[bytes], file: str = "") -> list[End]:
             for end in _ends(text, Line(number, text.strip()[:400], file), near, whole):
                 who = reported if rank is None and _of_report(text) else rank
                 found.append(end._replace(rank=who, local=local, first=first))
+                found += [found[-1]._replace(rank=other) for other in _others(text, who)]
                 local = None
                 unsaid = len(found) - 1 if end.said.endswith(":") else -1
                 if end.alone:
@@ -198,6 +203,14 @@ def _rank(whole: str, raw: bytes, raised: bool) -> int | None:
         return head
     told = _RANK.search(whole)
     return int(next(filter(None, told.groups()))) if told else None
+
+
+def _others(text: str, rank: int | None) -> Iterable[int]:
+    """Further ranks that a line of srun names, such as tasks 8-15."""
+    tasks = _TASKS.search(text)
+    for low, high in _SPAN.findall(tasks[1]) if tasks else ():
+        last = min(int(high or low), int(low) + _TASKS_MOST)
+        yield from (n for n in range(int(low), last + 1) if n != rank)
 
 
 def _of_report(text: str) -> bool:
