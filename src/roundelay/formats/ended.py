@@ -26,6 +26,8 @@ WORDS: Final = (b"Error", b"oom_kill", b"oom-kill", b"Out Of Memory", b"on signa
                 b"Signal: ",
                 b"status code")  # fmt: skip
 """One of which stands in every line that tells an end."""
+_NCCL: Final = b"CCL INFO "
+"""What lines have, of which a log may hold millions, and which tell no end."""
 _RANK: Final = re.compile(
     r"\[rank(?:: )?(\d{1,7})\]|^\s*(\d{1,7}): |\brank (\d{1,7})\b|\btasks? (\d{1,7})[:,-]|"
     r"^Process (\d{1,7}) exit with"
@@ -130,6 +132,8 @@ def read_ended_lines(lines: Iterable[bytes], file: str = "") -> list[End]:
     unsaid = -1
     going = _Going()
     for number, raw in enumerate(lines, 1):
+        if _NCCL in raw:
+            continue
         if b"rank " in raw and (own := _OWN_RANK.match(raw[:200].decode("utf-8", "replace"))):
             reported = int(own[1])  # of torchrun's report, whose lines are of one rank
         first = first or b"Root Cause (first" in raw
