@@ -42,6 +42,7 @@ def look(**files):
          "crashed", "Rank 5 crashed: signal 11"),
         ("srun: error: a1: task 6: Out Of Memory\n", "killed", "Rank 6 was killed"),
         ("slurmstepd: error: Detected 1 oom_kill event in StepId=4.0\n", "killed", "Rank ?"),
+        ("srun: error: n3: tasks 8-9,12: Killed\n", "killed", "Rank 8, 9, 12 was killed"),
         ("[ 12.3] NVRM: Xid (PCI:0000:1a:00): 79, pid=1, GPU has fallen off the bus.\n",
          "card_failed", "0000:1a:00: Xid 79"),
         ("srun: error: a1: task 7: Segmentation fault (core dumped)\n", "crashed", "Rank 7"),

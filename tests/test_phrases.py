@@ -143,6 +143,8 @@ SAID = [
      "card_in_use", "another process"),
     ("RuntimeError: Engine core initialization failed. See root cause above.\n", "engine_failed",
      "another process"),
+    ("Failed to send RPC to coordination service. Either the leader\n", "coordinator_lost",
+     "process 0"),
     ("|CCL_ERROR| atl_ofi.cpp:9 fi_getinfo failed\n", "ccl_error", "fi_getinfo"),
 ]  # fmt: skip
 # What is said, and is no fault.

@@ -51,7 +51,7 @@ CARD = py_spy(44, "    synchronize (torch/cuda/__init__.py:3)\n", "    step (t.p
         (WAITS + REDUCES, "calls_differ", "rank 1 in barrier, ck.py:9 (step); local rank 2 in"),
         (REDUCES + ELSEWHERE, "calls_differ", "at different places"),
         (REDUCES + REDUCES.replace("42", "52"), "stuck_together", "All 2 processes"),
-        (REDUCES + CARD, "stuck_together", "local rank 4 in synchronize"),
+        (REDUCES + CARD, "calls_differ", "at different places of the program (local rank 2 in all"),
         (CARD, "waits_in_call", "waits for its card in synchronize, called at t.py:11"),
         (FAULT, "waits_in_call", "waits in all_gather, called at /app/m.py:14 (mean)"),
         (GDB, "waits_in_call", "process 71 is at the start of NCCL"),

@@ -146,15 +146,15 @@ def _several(found: Sequence[_At]) -> Finding:
             "Look for the branch that parts them: a condition on the rank, or uneven numbers of "
             "batches.", cited(subject, *lines), fault=True, confidence=0.85, area="hang",
         )  # fmt: skip
-    if len({at.place for at in waiting}) > 1:
+    figures["parts"] = _told(found)
+    if len({(at.state, at.place) for at in found}) > 1:
         return tell(
             "calls_differ", subject, figures,
-            ["The processes wait in calls of one name that the program makes at different places "
-             "({parts}): one of them is a call ahead, or has taken another branch."],
-            "Compare what both did before it: uneven numbers of batches, a condition on the rank.",
+            ["The processes wait at different places of the program ({parts}): one of them is "
+             "behind, or has taken another branch."],
+            "Compare what they did before it: uneven numbers of batches, a condition on the rank.",
             cited(subject, *lines), fault=True, confidence=0.75, area="hang",
         )  # fmt: skip
-    figures["parts"] = _told(found)
     return tell(
         "stuck_together", subject, figures,
         ["All {count} processes seen wait at the same place ({parts}): so for a rank that is not "

@@ -36,7 +36,8 @@ _RULES: Final = (
                                        r"world_size=(?P<world>\d+), (?:worker_count=(?P<there>\d+)|"
                                        r"num_workers_joined=(?P<joined>\d+))"), [], "", 0.85),
     _Rule("no_id", re.compile(r"\[(?P<rank>\d+)\] is setting up NCCL communicator and retr\w+ nccl"
-                              r"UniqueId from \[(?P<root>\d+)\].*?got error: (?P<said>[^\"']+)"),
+                              r"UniqueId from \[(?P<root>\d+)\].*?got error: "
+                              r"(?!Connection reset|Broken pipe|failed to recv)(?P<said>[^\"']+)"),
           ["Rank {rank} waited for what rank {root} leaves in the store before NCCL starts, and it "
            "was not there ({said}): rank {root} has not come to its first call of that group, has "
            "died, or is still busy before it."],
@@ -89,6 +90,7 @@ _RULES: Final = (
           "(nc -vz HOST PORT), and that rank 0 runs.", 0.75),
     _Rule("store_lost", re.compile(r"(?:[Ff]ailed to recv, got 0 bytes|recvValue failed|"
                                    r"sendBytes failed|TCPStore.*?Broken pipe|"
+                                   r"store->get\(.{0,60}got error: (?:Connection reset|Broken)|"
                                    r"TCPStore.*?Connection (?:reset|was likely closed))"),
           ["The store is gone: it lives in the process of rank 0 (or of its launcher), and that "
            "has ended. What is said of the store only follows."],

@@ -26,6 +26,8 @@ WORDS: Final = (b"Error", b"oom_kill", b"oom-kill", b"Out Of Memory", b"on signa
                 b"Signal: ",
                 b"status code")  # fmt: skip
 """One of which stands in every line that tells an end."""
+_NCCL: Final = b"CCL INFO "
+"""What lines have, of which a log may hold millions, and which tell no end."""
 _RANK: Final = re.compile(
     r"\[rank(?:: )?(\d{1,7})\]|^\s*(\d{1,7}): |\brank (\d{1,7})\b|\btasks? (\d{1,7})[:,-]|"
     r"^Process (\d{1,7}) exit with"
@@ -61,6 +63,10 @@ _LOCAL: Final = re.compile(
     r"-- Process (\d{1,7}) terminated with the following"
 )
 _NAME: Final = re.compile(r"Process name: \[\[\d{1,9},\d{1,9}\],(\d{1,7})\]")
+_TASKS: Final = re.compile(r"\btasks ([\d,-]{1,200}): (?:Killed|Exited|Out Of|Segm|Bus)")
+_SPAN: Final = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
+_TASKS_MOST: Final = 1000
+"""Ranks of a range that are named."""
 _XID: Final = re.compile(r"NVRM: Xid \((?:PCI:)?([\w:.]+)\)?: (\d{1,4})")
 _SXID: Final = re.compile(r"(\S*nvswitch\d*): SXid \((?:PCI:)?([\w:.]+)\): (\d{1,6}),? ?(.{0,120})")
 _OOM: Final = re.compile(r"oom[-_]kill|Out Of Memory\b|ut of memory: Killed process \d")
@@ -126,6 +132,8 @@ def read_ended_lines(lines: Iterable[bytes], file: str = "") -> list[End]:
     unsaid = -1
     going = _Going()
     for number, raw in enumerate(lines, 1):
+        if _NCCL in raw:
+            continue
         if b"rank " in raw and (own := _OWN_RANK.match(raw[:200].decode("utf-8", "replace"))):
             reported = int(own[1])  # of torchrun's report, whose lines are of one rank
         first = first or b"Root Cause (first" in raw
@@ -147,6 +155,7 @@ def read_ended_lines(lines: Iterable[bytes], file: str = "") -> list[End]:
             for end in _ends(text, Line(number, text.strip()[:400], file), near, whole):
                 who = reported if rank is None and _of_report(text) else rank
                 found.append(end._replace(rank=who, local=local, first=first))
+                found += [found[-1]._replace(rank=other) for other in _others(text, who)]
                 local = None
                 unsaid = len(found) - 1 if end.said.endswith(":") else -1
                 if end.alone:
@@ -198,6 +207,14 @@ def _rank(whole: str, raw: bytes, raised: bool) -> int | None:
         return head
     told = _RANK.search(whole)
     return int(next(filter(None, told.groups()))) if told else None
+
+
+def _others(text: str, rank: int | None) -> Iterable[int]:
+    """Further ranks that a line of srun names, such as tasks 8-15."""
+    tasks = _TASKS.search(text)
+    for low, high in _SPAN.findall(tasks[1]) if tasks else ():
+        last = min(int(high or low), int(low) + _TASKS_MOST)
+        yield from (n for n in range(int(low), last + 1) if n != rank)
 
 
 def _of_report(text: str) -> bool:

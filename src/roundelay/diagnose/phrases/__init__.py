@@ -38,7 +38,7 @@ ANCHORS: Final = (
 """One of which stands in every line that a phrase is looked for in."""
 _NCCL: Final = (b"CCL INFO ", b"CCL WARN ")
 """What lines of NCCL have, of which a log may hold millions; their causes are told elsewhere."""
-LATER: Final = frozenset({"cancelled", "engine_failed", "worker_died"})
+LATER: Final = frozenset({"cancelled", "coordinator_lost", "engine_failed", "worker_died"})
 """Kinds that say nothing beside what has ended or failed first."""
 _EXPLAINED: Final = MappingProxyType({
     "unstuck": ("slow_to_join",), "ranks_missing": ("slow_to_join",),

@@ -186,11 +186,16 @@ FRAMEWORKS: Final = (
                          r"EngineDeadError|Received sigquit from a child process|"
                          r"Horovod has been shut down|"
                          r"JAX distributed service detected fatal errors|"
-                         r"Polled an error from coordination service|"
-                         r"Failed to send RPC to coordination service", "hang",
+                         r"Polled an error from coordination service", "hang",
         "This only tells that another process of the job has failed; which and why stands above, "
         "or in that process's log.",
         "Look for the first error of all processes, by time.", confidence=0.6,
+    ),
+    phrase(
+        "coordinator_lost", r"Failed to send RPC to coordination service", "hang",
+        "The leader (process 0), which holds JAX's coordination service, does not answer: it has "
+        "ended, or the network to it is cut.",
+        "Read the end of process 0's log: its own error comes first.", confidence=0.75,
     ),
     phrase(
         "ccl_error", r"\|CCL_ERROR\|\s*(?P<said>[^\n]{1,200})", "machine",
