@@ -124,6 +124,11 @@ class Case:
         return links and "no nvlink" not in said and (self.ranks or 2) == 2
 
     @property
+    def bonded(self) -> bool:
+        """Whether network cards are one device together."""
+        return any(so and "bond" in name for name, so in self.facts.flags.items())
+
+    @property
     def best_rate(self) -> float | None:
         """The highest rate that was measured, GB/s."""
         facts = self.facts

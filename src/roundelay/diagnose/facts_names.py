@@ -41,7 +41,7 @@ RATES: Final[tuple[tuple[frozenset[str], str], ...]] = tuple(
         ("before", "before"),
         ("after", "after"),
         ("compared", ""),
-        ("advertised datasheet marketed spec", "advertised"),
+        ("advertised datasheet marketed spec official rated nominal", "advertised"),
         ("expected expects expect expectation theory theoretical should", "expected"),
         ("avg average mean", "average"),
         ("busbw bus", "busbw"),

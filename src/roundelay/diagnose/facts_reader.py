@@ -150,7 +150,7 @@ class _Reader:
         facts, has = self.facts, set(words)
         if has & BOTH and has & {"measured", "busbw", "reported", "peak"}:
             rate /= 2
-        one_way = {"each", "way"} <= has or "oneway" in has
+        one_way = {"each", "way"} <= has or {"one", "way"} <= has or "oneway" in has
         if "chunk" in has and size:
             facts.by_chunk[size] = rate
             return "by_chunk"
@@ -160,6 +160,10 @@ class _Reader:
             return self._set("inside", rate)
         if "nic" in has and has & {"gpu", "card"} and not has & {"measured", "busbw"}:
             return self._set("nic_per_card", rate)
+        if "ib" in has and has & {"write", "send", "read"}:
+            return self._set("wire_test", rate)
+        if "per" in has and has & {"nic", "hca", "rail"} and not has & {"gpu", "line"}:
+            return self._set("per_nic", rate)
         if {"avg", "average", "mean"} & has and has & {"bus", "busbw", "bandwidth"}:
             return self._set("average", rate)
         if {"peak", "busbw"} <= has:
@@ -175,7 +179,7 @@ class _Reader:
             return name
         if name == "advertised":
             facts.duplex = False if one_way else facts.duplex
-            facts.duplex = True if "duplex" in has else facts.duplex
+            facts.duplex = True if has & BOTH else facts.duplex
         return self._set(name, rate) if name else None
 
     def _measure(self, words: list[str], value: float) -> str:
@@ -243,7 +247,7 @@ class _Reader:
             facts.sizes[plain] = size
             return "sizes"
         if has & {"nic", "nics", "hca", "network", "ib", "fabric", "interconnect", "roce"} and not (
-            has & {"measured", "busbw", "got", "perftest"}
+            has & {"measured", "busbw", "got", "perftest", "write", "send", "read"}
         ):
             return self._network(text, unit)
         if _is_sentence(text) and not has & {"measured", "busbw", "expected", "peak"}:
@@ -254,6 +258,8 @@ class _Reader:
             return "texts"
         if rated.duplex:
             words = [*words, "duplex"]
+        if re.search(r"\bper (?:card|nic|hca|rail|port|network card)\b", text, re.I):
+            words = [*words, "per", "nic"]
         found = self._rate(words, rated.rate, None)
         if found is not None and not _is_sentence(text):
             del facts.texts[plain]
@@ -282,6 +288,8 @@ class _Reader:
             return "texts"
         facts = self.facts
         facts.nic = facts.nic or rated.rate
+        if "bond" in text.lower():
+            facts.flags["bonded"] = True
         if rated.many and facts.nics is None:
             facts.nics = rated.many
         return "nic"

@@ -156,6 +156,10 @@ def _ways(file: str, matrix: Matrix, card: Card | None, name: str) -> Finding | 
             reason.append("More than PCIe {generation} x16 carries ({line_GBps} GB/s): an NVLink "
                           "bridge does.")  # fmt: skip
         fault = usual < 0.2 * line
+    elif "copy peak" not in matrix.title:
+        reason.append("PCIe 4 x16 carries 31.5 GB/s one way and PCIe 5 x16 63 GB/s, of which 0.7 "
+                      "to 0.85 is usual with P2P; one NVLink of a bridge or cube carries 20 to 25."
+                      )  # fmt: skip
     else:
         reason.append("One link of xGMI carries 50 to 64 GB/s one way, of which 37 to 50 are "
                       "usual; PCIe 4 x16 carries 31.5 GB/s, PCIe 5 x16 63 GB/s.")  # fmt: skip

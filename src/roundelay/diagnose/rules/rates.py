@@ -107,6 +107,11 @@ def link_usable(case: Case) -> Finding | None:
     if links:
         figures |= {"links": links, "line_GBps": links * line, "usable_GBps": links * usable}
         reason.append("{links:link|links} carry {usable_GBps} of {line_GBps} GB/s, one way.")
+    if facts.measured and links and facts.measured <= links * line:
+        figures |= {"measured_GBps": facts.measured, "line_share": facts.measured / links / line}
+        reason.append("The {measured_GBps} GB/s measured are {line_share} of the line's "
+                      "{line_GBps} GB/s; the copy engines and stores may pass what NCCL takes as "
+                      "usable.")  # fmt: skip
     if facts.expected and links and abs(facts.expected - links * line) < 0.02 * facts.expected:
         reason.append("So the {line_GBps} GB/s that were expected are the line rate.")
     expected = case.expected_busbw() if facts.collectives else None

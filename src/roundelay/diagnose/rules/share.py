@@ -20,6 +20,8 @@ def share_of_line(case: Case) -> Finding | None:
     rate = case.best_rate
     between = (case.nodes or 1) > 1
     line = case.node_rate if between else case.inside
+    if case.facts.per_nic and case.nic and case.table is None:
+        return _of_one(case, case.nic, case.facts.per_nic)
     if between and line is None and case.nic and rate and case.table is None:
         return _of_one(case, case.nic, rate)
     if case.table is not None or not rate or not line:
@@ -59,7 +61,9 @@ def _of_one(case: Case, nic: float, rate: float) -> Finding:
     figures: Figures = {"measured_GBps": rate, "nic_GBps": nic, "share": rate / nic,
                         "least": max(1, int(-(-rate // nic)))}  # fmt: skip
     reason = ["One network card carries {nic_GBps} GB/s one way; {measured_GBps} GB/s is {share} "
-              "of it. How many of them a node has is not said."]  # fmt: skip
+              "of it."]  # fmt: skip
+    if not case.facts.per_nic:
+        reason.append("How many of them a node has is not said.")
     if rate > 1.02 * nic:
         reason.append("So {least:card carries|cards carry} it at the least, or a tree on two nodes "
                       "sends the data once each way.")  # fmt: skip
