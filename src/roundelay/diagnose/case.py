@@ -160,6 +160,8 @@ class Case:
     @property
     def node_rate(self) -> float | None:
         """Line rate of all network cards of a host."""
+        if self.facts.node_line:
+            return self.facts.node_line
         return self.nic * self.nics if self.nic and self.nics else None
 
     @property

@@ -44,6 +44,7 @@ class Facts:
         pcie, lanes: generation and lanes of the slot of a card.
         machine: an instance of a cloud, or a machine, by its maker's name.
         per_nic: what each network card was measured to carry.
+        node_line: line rate of all network cards of a host.
         runs: busbw of the same test, one run after another.
         wrong: wrong elements.
         texts: sentences by name.
@@ -102,6 +103,7 @@ class Facts:
     lanes: int | None = None
     machine: str | None = None
     per_nic: float | None = None
+    node_line: float | None = None
     runs: tuple[float, ...] = ()
     wrong: int | None = None
     evidence: dict[str, tuple[Evidence, ...]] = field(default_factory=dict)

@@ -15,6 +15,11 @@ DATA: Final = (0.72, 0.93)
 """Of a slot's line rate, what copies between a card and its host reach."""
 LOW: Final = 0.6
 """Of what is usual in a matrix, or of a full slot."""
+_LANES: Final = (
+    "All pairs with card {card} are: its slot runs at fewer lanes or a lower "
+    "generation, or its links are down."
+)
+_LINKS: Final = "All pairs with card {card} are: some of its links are down."
 STUCK_US: Final = 1000.0
 """Microseconds: no way between cards of a host takes as long."""
 
@@ -116,8 +121,7 @@ def _uneven(file: str, matrix: Matrix, card: Card | None) -> Finding | None:
               "{usual_GBps} GB/s one way ({pairs})."]  # fmt: skip
     if guilty:
         figures["card"] = ", ".join(map(str, guilty))
-        reason.append("All pairs with card {card} are: its slot runs at fewer lanes or a lower "
-                      "generation, or its links are down.")  # fmt: skip
+        reason.append(_LINKS if card is not None and card.joined in ("switch", "mesh") else _LANES)
     elif card is not None and card.joined in ("none", "bridge", "cube"):
         reason.append("Those pairs lie further apart (other PCIe switches or sockets, no bridge), "
                       "and a ring goes at the rate of its slowest pair.")  # fmt: skip

@@ -40,6 +40,12 @@ def share_of_line(case: Case) -> Finding | None:
                       "through the host's memory, which costs about that much." if off else
                       "A third to two thirds of the line are usual where data pass through the "
                       "host's memory, without GPUDirect RDMA.")  # fmt: skip
+    way = next((t for t in facts.texts.values() if t in ("SYS", "NODE", "PHB")), "")
+    if low and between and way:
+        figures["way"] = way
+        reason.append("Card and network card reach one another by {way}, over the processor or "
+                      "the other socket: NCCL does not use GPUDirect RDMA on such a way unless "
+                      "NCCL_NET_GDR_LEVEL allows it.")  # fmt: skip
     one = instance_of(facts.machine) if facts.machine else None
     if low and between and one is not None and one.plugin:
         figures["plugin"] = one.plugin
