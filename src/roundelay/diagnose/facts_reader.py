@@ -160,6 +160,11 @@ class _Reader:
             and not has & {"measured", "busbw"}
         ):
             return self._set("node_line", rate)
+        if "to" in has and len(has) < 5:  # a test of the wire, with memory of the host or the cards
+            if has & {"host", "cpu"} and not has & {"gpu", "device", "cuda"}:
+                return self._set("wire_test", rate)
+            if has & {"gpu", "device", "cuda"} and not has & {"host", "cpu"}:
+                return self._set("per_nic", rate)
         if "ib" in has and has & {"write", "send", "read"}:
             return self._set("wire_test", rate)
         if "per" in has and has & {"nic", "hca", "rail"} and not has & {"gpu", "line"}:

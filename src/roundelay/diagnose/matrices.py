@@ -90,8 +90,12 @@ def _barred(
     if matrix is not None:
         figures["rate_GBps"] = median(matrix.cells.values())
         reason.append("They reach {rate_GBps} GB/s one way that way.")
-    usual = card is not None and not card.direct
-    if usual:
+    usual = card is not None and not card.direct and not found.reached
+    if found.reached:
+        figures["reached"] = found.reached
+        reason.append("{reached:pair|pairs} can: cards of different kinds have no P2P with one "
+                      "another, and a ring over all of them passes through the host.")  # fmt: skip
+    elif usual:
         reason.append("Of {card} that is usual: the driver offers no P2P between such cards.")
     else:
         reason.append("The driver, cards of different kinds, the IOMMU or a virtual machine "

@@ -11,6 +11,11 @@ from ..finding import Figures, Finding
 from .rates import SOUND
 
 _SOCKET: Final = re.compile(r"net/socket|\bsockets?\b|\btcp\b|\btcp/ip\b", re.I)
+FAR: Final = (
+    "Card and network card reach one another by {way}, over the processor or the other "
+    "socket: NCCL does not use GPUDirect RDMA on such a way unless NCCL_NET_GDR_LEVEL "
+    "allows it."
+)
 TINY: Final = 1 << 20
 """Bytes below which a call is latency."""
 WIDE: Final = 0.8
@@ -68,7 +73,8 @@ def access_control(case: Case) -> Finding | None:
 def below_wire(case: Case) -> Finding | None:
     """The wire carries much more in its own test than NCCL gets of it."""
     wire, nic, rate = case.facts.wire_test, case.nic, case.facts.per_nic or case.best_rate
-    if not wire or not rate or (case.nodes or 1) < 2 or case.table is not None:
+    alone = (case.nodes or 1) < 2 and not case.facts.per_nic
+    if not wire or not rate or alone or case.table is not None:
         return None
     if nic is not None and wire > 1.05 * nic:
         return None
@@ -77,13 +83,16 @@ def below_wire(case: Case) -> Finding | None:
         return None
     figures: Figures = {"wire_GBps": wire, "rate_GBps": rate, "share": rate / (wire * used),
                         "used": used}  # fmt: skip
+    way = next((t for t in case.facts.texts.values() if t in ("SYS", "NODE", "PHB")), "")
+    far = [FAR] if way else []
+    figures |= {"way": way} if way else {}
     return found(case, "below_wire", figures,
                  ["A test of the wire alone has {wire_GBps} GB/s on a network card, and the "
                   "exchange {rate_GBps} GB/s, {share} of what {used:card|cards} would give: the "
                   "network is sound, and the loss is on the way between card and network card.",
                   "Most likely GPUDirect RDMA is off (data pass through the host's memory), PCIe "
                   "access control (ACS) is on, the network card is on the other socket, or NCCL "
-                  "uses TCP sockets or another address (GID)."],
+                  "uses TCP sockets or another address (GID).", *far],
                  "Test the wire with memory of the cards (ib_write_bw --use_cuda 0): if that is "
                  "slow too, it is PCIe; else see NCCL_DEBUG=INFO for NET/IB and GDRDMA, and "
                  "NCCL_IB_GID_INDEX on RoCE.",

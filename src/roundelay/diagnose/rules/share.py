@@ -8,6 +8,7 @@ from ..cards import instance_of
 from ..case import Case, found
 from ..finding import Figures, Finding
 from .rates import SOUND
+from .said import FAR
 
 PEER_MEMORY: Final = ("peermem", "peer_mem", "gpudirect", "gdr")
 OFF: Final = (" not ", "n't", "without", " no ", "disable", " off", "missing")
@@ -43,9 +44,7 @@ def share_of_line(case: Case) -> Finding | None:
     way = next((t for t in facts.texts.values() if t in ("SYS", "NODE", "PHB")), "")
     if low and between and way:
         figures["way"] = way
-        reason.append("Card and network card reach one another by {way}, over the processor or "
-                      "the other socket: NCCL does not use GPUDirect RDMA on such a way unless "
-                      "NCCL_NET_GDR_LEVEL allows it.")  # fmt: skip
+        reason.append(FAR)
     one = instance_of(facts.machine) if facts.machine else None
     if low and between and one is not None and one.plugin:
         figures["plugin"] = one.plugin
