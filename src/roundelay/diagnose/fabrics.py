@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Final
 
 from ..formats.fabric import Fabric
+from ..formats.hostlist import compressed
 from .finding import Evidence, Figures, Finding, tell
+from .narrow_links import narrow_findings
+from .refused import refused_findings
 from .seen import names
+
+LISTED: Final = 6
+"""Blocks and domains that are named, and of each the first hosts:"""
+MOST: Final = 256
 
 
 def fabric_findings(file: str, fabric: Fabric) -> list[Finding]:
     """How the hosts hang together; and what is missing."""
-    found = [_unlisted(file, fabric), _no_tree(file, fabric), _no_common(file, fabric),
+    found = [*refused_findings(file, fabric), *narrow_findings(file, fabric),
+             _unlisted(file, fabric), _no_tree(file, fabric), _no_common(file, fabric),
              _twice(file, fabric),
              _blocks(file, fabric) if fabric.kind == "block"
              else _levels(file, fabric) if fabric.all_hosts else None,
@@ -109,11 +119,20 @@ def _blocks(file: str, fabric: Fabric) -> Finding:
     reason = ["{blocks:block|blocks} of {each:host|hosts}, {hosts:host|hosts} in all; block sizes "
               "for planning: "
               "{sizes}."]  # fmt: skip
+    if named := _named(fabric.hosts):
+        figures["named"] = named
+        reason.append("By block: {named}.")
     if never:
         reason.append("A size of {never} is never full: there are only {hosts:host|hosts}.")
     return tell("fabric", file, figures, reason,
                 "Ask for numbers of hosts that fill whole blocks.", _cited(file, fabric),
                 confidence=0.95, area="machine")  # fmt: skip
+
+
+def _named(groups: Mapping[str, tuple[str, ...]]) -> str:
+    """Hosts by what they share, as Slurm writes them; of many the first."""
+    told = [f"{name}: {compressed(own[:MOST])}" for name, own in groups.items() if own]
+    return names(told, LISTED)
 
 
 def _levels(file: str, fabric: Fabric) -> Finding:
@@ -134,6 +153,9 @@ def _levels(file: str, fabric: Fabric) -> Finding:
     if fabric.block_sizes:
         figures["sizes"] = names([str(size) for size in fabric.block_sizes])
         reason.append("Hosts that share NVLink make blocks; block sizes for planning: {sizes}.")
+    if named := _named(fabric.domains):
+        figures["named"] = named
+        reason.append("By NVLink domain: {named}.")
     if fabric.loose:
         figures["loose"] = names(fabric.loose, 8)
         reason.append("On no switch: {loose}.")

@@ -62,6 +62,23 @@ _RULES: Final = (
            "network than the one that the hosts share."],
           "GLOO_SOCKET_IFNAME=eth0 (the interface that all hosts share); then see routes and "
           "firewall (ip route get ADDRESS).", 0.85, "machine"),
+    _Rule("no_name", re.compile(r"nable to resolve hostname(?:: *(?P<host>\S+))?|getaddrinfo"),
+          lambda m: {"host": (m["host"] or "?")[:200]},
+          ["A rank cannot find an address for its own host's name ({host}): it is not in DNS or "
+           "/etc/hosts."],
+          "An entry in /etc/hosts with the address that others reach, or GLOO_SOCKET_IFNAME=eth0 "
+          "(the interface between the hosts), which needs no name.", 0.9, "machine"),
+    _Rule("no_interface", re.compile(r"nable to find (?:interface|address) for: *(?P<name>\S+)"),
+          lambda m: {"name": m["name"][:60]},
+          ["GLOO_SOCKET_IFNAME names {name}, and this host has no such interface, or none with an "
+           "address."],
+          "ip -br addr lists them; hosts may call theirs differently, so set it host by host, or "
+          "leave it out where the host's name leads to the right address.", 0.95, "machine"),
+    _Rule("no_device", re.compile(r"makeDeviceFor\w+\(\): unsupported gloo device"), _nothing,
+          ["This build of torch has no transport for Gloo, or the one that is asked for "
+           "(GLOO_DEVICE_TRANSPORT) is not in it."],
+          "Unset GLOO_DEVICE_TRANSPORT, or install a build with Gloo's TCP transport (on Windows "
+          "that of torch 2.x, with USE_LIBUV=0 where it asks for it).", 0.8, "machine"),
     _Rule("sizes_differ",
           re.compile(r"op\.preamble\.length <= op\.nbytes\. (\d{1,15}) vs (\d{1,15})"),
           lambda m: {"sent_bytes": int(m[1]), "wanted_bytes": int(m[2]),
@@ -104,6 +121,11 @@ _RULES: Final = (
            "killed. These lines are of the ranks that lived on."],
           "Read the end of the log of the rank at that address: its error is the first one.",
           0.7, "hang"),
+    _Rule("gloo_error", re.compile(r"gloo/\S{1,120}:\d+\] (?P<said>.{1,200})"),
+          lambda m: {"said": m["said"]},
+          ["Gloo has failed: {said}"],
+          "Look for the first such line of all ranks, by time; the line of Gloo's source that it "
+          "names tells what was expected.", 0.5, "machine"),
 )  # fmt: skip
 """What weighs more comes first, and only the first that fits is told."""
 

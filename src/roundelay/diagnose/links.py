@@ -49,6 +49,15 @@ def linkless(seen: Seen) -> Finding | None:
     figures: Figures = {
         "who": _who(without), "others": len(others), "links": seen.machine.usual_links(),
     }  # fmt: skip
+    if others[0].kind == "xgmi":
+        return seen.tell(
+            "linkless", figures,
+            ["{who}: no xGMI link, while {others:other has|others have} {links:link|links} each. "
+             "It is reached over PCIe alone, and a ring through it is no faster than that."],
+            "Look at that card: amd-smi xgmi, errors of xGMI and RAS in dmesg; reset it, or leave "
+            "it out.",
+            seen.rows(without[:4]), fault=True, confidence=0.9, subject=_who(without),
+        )  # fmt: skip
     if all(len(card.links) == 1 and "switch" not in card.links for card in others):
         return seen.tell(
             "linkless", figures,
@@ -91,6 +100,14 @@ def links_hidden(seen: Seen) -> Finding | None:
     """`topo -mp` shows PCIe only."""
     if seen.machine.links_shown:
         return None
+    if seen.machine.source == "hwloc":
+        return seen.tell(
+            "links_hidden", {"cards": len(seen.machine.cards), "nics": len(seen.machine.nics)},
+            ["lstopo shows {cards:card|cards} and {nics:network card|network cards} by PCIe and "
+             "NUMA node; links between cards (NVLink, xGMI) are not in it."],
+            "For links: nvidia-smi topo -m, or amd-smi topology.",
+            seen.rows(seen.machine.cards[:1] or seen.machine.nics[:1]), confidence=0.9,
+        )  # fmt: skip
     return seen.tell(
         "links_hidden", {},
         ["This is the table of PCIe alone (topo -mp): SYS between two cards does not mean that "

@@ -15,6 +15,8 @@ from .seen import Seen, names
 
 RDMA: Final = re.compile(r"(?:mlx|bnxt_re|irdma|ionic|efa|rdmap|hfi|hns|qedr|rocep|ibp)\w*", re.I)
 """Names of network cards that can do RDMA, as Linux gives them."""
+UNTOLD: Final = 1.25
+"""GB/s one way: what NCCL takes for a network card whose speed it is not told."""
 TINY: Final = 1.0
 """GB/s: a PCIe figure below this is no link's, and NCCL acts on it all the same."""
 
@@ -147,6 +149,59 @@ def _hidden_in_part(seen: Seen) -> Finding | None:
     )  # fmt: skip
 
 
+def numa_hidden(seen: Seen) -> Finding | None:
+    """A virtual machine that tells of no NUMA node."""
+    machine = seen.machine
+    if not machine.numa_hidden or len(machine.cards) < 2:
+        return None
+    return seen.tell(
+        "numa_hidden", {"cards": len(machine.cards)},
+        ["The file says of no processor which NUMA node it is (numaid -1), as virtual machines do: "
+         "all {cards:card|cards} seem to hang on one processor. Which of them are across a socket "
+         "cannot be told, and NCCL can't tell it either."],
+        "Ask for a machine type that passes NUMA nodes on, or give NCCL a topology file of the "
+        "host (NCCL_TOPO_FILE).",
+        seen.rows(machine.cards[:1]), confidence=0.85,
+    )  # fmt: skip
+
+
+def doubtful_rate(seen: Seen) -> Finding | None:
+    """Network cards of the rate that NCCL takes where it is told none."""
+    slow = [nic for nic in seen.machine.nics if nic.rate is not None and nic.rate <= UNTOLD]
+    if seen.machine.source != "nccl" or not slow or len(slow) < len(seen.machine.nics):
+        return None
+    figures: Figures = {"nics": names([nic.device or nic.name for nic in slow], 8),
+                        "rate_GBps": slow[0].rate or 0.0}  # fmt: skip
+    return seen.tell(
+        "nic_rate_doubtful", figures,
+        ["The file says {rate_GBps} GB/s one way for {nics} (10 Gb/s or less), and NCCL reckons "
+         "with that. It is also what it takes where the driver tells no speed, as those of virtual "
+         "network cards do: then the real rate is another."],
+        "See the real speed (ethtool, or the machine type's data sheet) and, if it is another, "
+        "give NCCL a topology file with it (speed is in Mb/s).",
+        seen.rows(slow[:4]), confidence=0.8,
+    )  # fmt: skip
+
+
+def links_unequal(seen: Seen) -> Finding | None:
+    """Two rows that say different things of one pair."""
+    odd = seen.machine.unequal
+    if not odd:
+        return None
+    figures: Figures = {
+        "told": names([f"{a} {x} / {b} {y}" for a, b, x, y, _ in odd], 6), "count": len(odd),
+        "pairs": names([f"{a}-{b}" for a, b, *_ in odd], 6),
+    }  # fmt: skip
+    return seen.tell(
+        "links_unequal", figures,
+        ["The two rows of a pair do not agree ({told}; pairs: {pairs}): a link has two ends, so at "
+         "one end some are down, or the table was changed by hand."],
+        "Count the links of both cards: nvidia-smi nvlink -s; look for Xid 74 in dmesg.",
+        tuple(seen.at(line, f"{a}-{b}") for a, b, _, _, line in odd[:4]), fault=True,
+        confidence=0.85,
+    )  # fmt: skip
+
+
 def no_direct_memory(seen: Seen) -> Finding | None:
     """Network cards of RDMA for which NCCL has found no GPUDirect RDMA."""
     nics = [nic for nic in seen.machine.nics if nic.direct is False and RDMA.match(nic.device)]
@@ -171,7 +226,8 @@ def far_cards(seen: Seen) -> Finding | None:
     if layout is None:
         return None
     across = [card for card in layout.far if (machine.nearest(card) or ("",))[0] == "SYS"]
-    if not across:
+    real = machine.source != "nccl" or any(nic.bus for nic in machine.nics)
+    if not across or not real:  # a virtual one hangs on the first processor for want of a place
         return None
     figures: Figures = {
         "far": names([c.name for c in across]), "near": names([c.name for c, _ in layout.near]),
@@ -275,6 +331,7 @@ Rule = Callable[[Seen], Finding | None]
 RULES: Final[tuple[Rule, ...]] = (
     linkless,
     few_links,
+    links_unequal,
     incomplete,
     hidden_pcie,
     far_cards,
@@ -282,6 +339,8 @@ RULES: Final[tuple[Rule, ...]] = (
     no_direct_memory,
     virtual_pcie,
     unknown_kinds,
+    numa_hidden,
+    doubtful_rate,
     links_hidden,
     parted,
     nic_layout,

@@ -26,7 +26,7 @@ def peer_findings(
     """Cards that cannot reach each other's memory over PCIe."""
     off = {pair: cell for pair, (cell, _) in peers.items() if cell in ("GNS", "CNS", "TNS", "DR")}
     if not off:
-        return []
+        return _reached(file, peers, lines)
     some = next(iter(off))
     line = peers[some][1]
     figures: Figures = {
@@ -43,4 +43,21 @@ def peer_findings(
         "(NCCL_P2P_DISABLE=1 only where it hangs). Keep ranks that exchange most on cards that "
         "have peer access, where there are any.",
         (Evidence(file, line, lines[line - 1].strip()[:400]),), confidence=0.85,
+    )]  # fmt: skip
+
+
+def _reached(
+    file: str, peers: Mapping[tuple[str, str], tuple[str, int]], lines: Sequence[str]
+) -> list[Finding]:
+    """All pairs of the table reach each other."""
+    fine = [pair for pair, (cell, _) in peers.items() if cell == "OK"]
+    if not fine or len(fine) < len(peers):
+        return []
+    line = peers[fine[0]][1]
+    return [tell(
+        "peer_access", file, {"cards": len({card for pair in fine for card in pair})},
+        ["Every pair of {cards:card|cards} reaches each other's memory (OK), so NCCL can use P2P; "
+         "how fast that is depends on the way between them."],
+        "For the ways: nvidia-smi topo -m.",
+        (Evidence(file, line, lines[line - 1].strip()[:400]),), confidence=0.9, area="machine",
     )]  # fmt: skip

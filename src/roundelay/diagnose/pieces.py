@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any, Final
 
 from ..errors import RoundelayError
@@ -18,6 +19,8 @@ from .seen import names
 from .times import graph_time_findings
 
 LISTED: Final = 8
+UNEVEN: Final = 3.0
+"""Times from which the same kernel lasts longer elsewhere because it waits there."""
 _KERNEL: Final = re.compile(
     r"(?:_(?P<sum>Sum|Prod|Min|Max|MinMax|PreMulSum|SumPostDiv))?(?:_(?P<type>[a-z]+\d*\w*?))?"
     r"_(?P<algorithm>RING|TREE|NVLS_TREE|NVLS|COLLNET_\w+?|PAT)_(?P<protocol>LL128|LL|SIMPLE)\b"
@@ -61,6 +64,7 @@ def _kernels(file: str, kernels: Sequence[Piece]) -> Finding:
     reason = ["{count:kernel|kernels} of collectives, cut out of a profile: {calls}."]
     if missing:
         reason.append("Not told: {lacks}. Older profilers write none, or this part is cut off.")
+    reason += _uneven(kernels, figures)
     reason.append("Whether it is hidden behind computation, and who waits for whom, such a part "
                   "cannot tell.")  # fmt: skip
     return tell(
@@ -68,6 +72,25 @@ def _kernels(file: str, kernels: Sequence[Piece]) -> Finding:
         "Give the whole trace, and those of the other ranks for the same steps.",
         _cited(file, kernels), confidence=0.9, area="time",
     )  # fmt: skip
+
+
+def _uneven(kernels: Sequence[Piece], figures: Figures) -> list[str]:
+    """Whether the same kernel lasts much longer on one card or process than on another."""
+    by: dict[str, dict[str, list[float]]] = {}
+    for piece in kernels:
+        args = piece["args"] if isinstance(piece.get("args"), dict) else {}
+        took, where = piece.get("dur"), args.get("device", piece.get("pid"))
+        if isinstance(took, int | float) and took > 0 and where is not None:
+            by.setdefault(str(piece.get("name")), {}).setdefault(str(where)[:40], []).append(took)
+    for name, places in by.items():
+        middle = {where: median(times) for where, times in places.items()}
+        short, long = (end(middle, key=lambda w: middle[w]) for end in (min, max))
+        if len(middle) > 1 and middle[long] > UNEVEN * middle[short]:
+            figures |= {"long": long, "long_us": middle[long], "short": short,
+                        "short_us": middle[short], "name": name.split("(")[0][:60]}  # fmt: skip
+            return ["{name} lasts {long_us} us on {long} and {short_us} us on {short} (process or "
+                    "card): {short} came last, and {long} waited for it."]  # fmt: skip
+    return []
 
 
 def _kernel(piece: Piece, args: Mapping[str, Any]) -> str:

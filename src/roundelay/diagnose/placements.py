@@ -12,12 +12,16 @@ from ..i18n import counted
 from .finding import Evidence, Figures, Finding, tell
 from .seen import names
 
+HOST: Final = "kubernetes.io/hostname"
+HOST_CARDS: Final = 16
+"""Cards of a host, at most."""
 NODELIST: Final = re.compile(r"SLURM_(?:JOB_)?NODELIST=(\S+)")
 
 
 def kueue_findings(file: str, found: Kueue) -> list[Finding]:
     """The levels of each topology, and what each workload asks."""
-    findings = []
+    findings = [*_strange_levels(file, found), *_strange_topologies(file, found),
+                *_too_many(file, found)]  # fmt: skip
     for topology in found.topologies:
         figures: Figures = {"name": topology.name, "count": len(topology.labels),
                             "levels": ", ".join(topology.labels)}  # fmt: skip
@@ -47,6 +51,47 @@ def kueue_findings(file: str, found: Kueue) -> list[Finding]:
             (Evidence(file, work.line, work.level),), confidence=0.9, area="machine",
         ))  # fmt: skip
     return findings
+
+
+def _strange_levels(file: str, found: Kueue) -> list[Finding]:
+    """Levels that no topology of the file has."""
+    known = {label for topology in found.topologies for label in topology.labels}
+    return [tell(
+        "no_such_level", work.name,
+        {"kind": work.kind, "name": work.name, "level": work.level, "levels": names(sorted(known))},
+        ["{kind} {name} asks for {level}, which no topology of the file has (levels: {levels}): "
+         "unless its flavour has another one, Kueue never admits it."],
+        "Ask for one of the levels, letter by letter as it stands in the topology.",
+        (Evidence(file, work.line, work.level),), fault=True, confidence=0.9, area="machine",
+    ) for work in found.workloads if known and work.level and work.level not in known]  # fmt: skip
+
+
+def _strange_topologies(file: str, found: Kueue) -> list[Finding]:
+    """Topologies that flavours name and the file does not have, though it has others."""
+    known = {topology.name for topology in found.topologies}
+    return [tell(
+        "no_such_topology", flavor.name,
+        {"name": flavor.name, "topology": flavor.topology, "known": names(sorted(known))},
+        ["ResourceFlavor {name} names the topology {topology}, and the file has only {known}: "
+         "unless it is defined elsewhere, Kueue places nothing by topology on this flavour, and "
+         "leaves its queue inactive."],
+        "Write the name of the Topology object into topologyName.",
+        (Evidence(file, flavor.line, flavor.topology),), fault=True, confidence=0.8, area="machine",
+    ) for flavor in found.flavors if known and flavor.topology not in known]  # fmt: skip
+
+
+def _too_many(file: str, found: Kueue) -> list[Finding]:
+    """All pods of a workload within one host that no host has cards for."""
+    return [tell(
+        "host_too_small", work.name,
+        {"kind": work.kind, "name": work.name, "pods": work.pods, "cards": work.cards,
+         "all": work.pods * work.cards, "most": HOST_CARDS},
+        ["{kind} {name} requires all of its {pods:pod|pods} of {cards:card|cards} each on one "
+         "host: {all} cards, and hosts have {most} at most. It is never admitted."],
+        "Require a wider level, such as the rack or block.",
+        (Evidence(file, work.line, work.level),), fault=True, confidence=0.9, area="machine",
+    ) for work in found.workloads if work.how == "required" and work.level == HOST
+        and work.pods > 1 and work.pods * work.cards > HOST_CARDS]  # fmt: skip
 
 
 def nodelist_findings(file: str, text: str) -> list[Finding]:

@@ -6,8 +6,12 @@ import re
 from types import MappingProxyType
 from typing import Final
 
+from ..formats.saved import MARK, NAME
 from . import is_json_of_tests
+from .controller import MARK as _CONTROLLER
 from .given import HEAD, Given
+from .host import MARKS as _OF_HOST
+from .phrases import speaks
 
 # No mark may look at a byte more than a few hundred times, whatever the file: from the start of a
 # line it runs on once, and between two words only so far.
@@ -15,46 +19,76 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("topo_matrix", re.compile(rb"^(?>[^\n]*?\bGPU\d+[\s|]+(?:GPU|NIC|mlx|CPU Aff))[^\n]*+\n"
                                rb"(?:[^\n]*+\n){0,3}?[^\w\n]*+(?:GPU|NIC|mlx5_)\d+[\s|]+(?:X|NV\d+|SYS|NODE|PHB|PXB|PIX|SOC)\b",
                                re.M)),
+    ("topo_matrix", re.compile(rb"^[^\w\n]{0,9}GPU0[ \t|]{1,20}GPU1[ \t|][^\n]{0,4000}CPU Affinity",
+                               re.M)),
     ("topo_matrix", re.compile(rb"^[^\w\n]{0,9}GPU0[ \t|]+X[ \t|]+(?:NV\d+|[A-Z]{3,4})\b[^\n]*+\n"
                                rb"[^\w\n]{0,9}GPU1[ \t|]", re.M)),
-    ("rocm_topo", re.compile(rb"between two GPUs")),
+    ("lstopo", re.compile(rb"^[ \t]{1,80}HostBridge(?: L#\d{1,4})?[ \t\r]*$", re.M)),
+    ("rocm_topo", re.compile(rb"between two GPUs|^[ \t>]{0,9}LINK TYPE TABLE:?[ \t\r]*$", re.M)),
     ("topology_conf", re.compile(rb"^[ \t]*(?:SwitchName|BlockName|RingName)\s*=", re.M | re.I)),
     ("ibnetdiscover", re.compile(rb'^(?:Switch|Ca|Hca|Rt)\s+\d+\s+"', re.M)),
     ("ibnet_flat", re.compile(rb"^(?:CA|SW|RT)\s+\d+\s+\d+\s+0x[0-9a-f]+\s+\d+x\s+[A-Z]{3}", re.M)),
     ("iblinkinfo", re.compile(rb"\d\[[^\[\]\n]*\]\s*==\([^\n]{0,200}\)==>")),
     ("topology_yaml", re.compile(rb"^[ \t]*-[ \t]+topology:\s", re.M)),
-    ("kueue", re.compile(rb"^[ \t]*(?:apiVersion:\s*[\"']?)?kueue\.x-k8s\.io/", re.M)),
+    ("kueue", re.compile(rb"^[ \t]*(?:apiVersion:\s*[\"']?)?kueue\.x-k8s\.io/|"
+                         rb"kueue\.x-k8s\.io/podset-[\w-]{1,40}topology[\"']?: ", re.M)),
     ("topograph", re.compile(rb"^switches:[ \t]*\r?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]+[\w.-]+:|"
                              rb"^capacity_blocks:[ \t]*\r?\n|^[ \t]+capacity_blocks:", re.M)),
     ("nodelist", re.compile(rb"\bSLURM_(?:JOB_)?NODELIST=\w")),
     ("inspector_prom", re.compile(rb"^\s{0,9}nccl_(?:p2p_)?(?:bus_bandwidth_gbs|"
                                   rb"(?:collective_)?exec_time_microseconds)\{", re.M)),
     ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b|\bnccl[A-Z]\w{3,30}Error\b|"
-                            rb"NCCL [eE]rror\b|(?:Cuda|CUDA|HIP) failure:? (?:\d{1,4} )?'|"
+                            rb"(?:NCCL|RCCL|Nccl|nccl)[^\n]{0,300}?(?:unhandled (?:cuda|system) "
+                            rb"error|internal error|invalid (?:argument|usage)|remote process "
+                            rb"exited)|"
+                            rb"(?:Cuda|CUDA|HIP) failure:? [^'\n]{0,120}'[^'\n]{1,200}'|"
+                            rb"(?:CUDA|Cuda|HIP)(?: driver| runtime)? error\b:? ?[^\n]|"
+                            rb"\b(?:cudaError|hipError|CUDA_ERROR_)\w{4}|\bError 80[234]: |"
+                            rb"Transport retry count exceeded|no usable transports/devices|"
+                            rb"(?:Unresponsive re|Unreachable re|UNDELIVERABLE)[^\n]|"
+                            rb"Memory access fault by GPU[^\n]|Cannot re-initialize CUDA in forked|"
+                            rb"peer access is not supported between|CUBLAS_STATUS_\w|"
+                            rb"(?:CUDA|HIP) failure \d{1,4}: [^\n]|"
+                            rb"Expected \d+ threads to join the rendezvous[^\n]|"
+                            rb"submitted to be reduced, gathered or broadcasted by subset|"
+                            rb"CUDA unknown error|Please set max locked memory|"
+                            rb"HSA_STATUS_ERROR|GDR driver version[^\n]|gdr_open failed|"
+                            rb"undefined symbol: p?nccl\w|"
                             rb"libibverbs: Warning|NCCL warning\(error\)|"
                             rb"Call to ibv_\w{1,40} failed|"
-                            rb"NET/(?:IB|OFI)\w{0,3} ?: ?\w|Duplicate GPU detected|"
+                            rb"NET/(?:IB|OFI)\w{0,3} ?: ?(?!Using|\d)\w[^\n]|"
+                            rb"Duplicate GPU detected|"
                             rb":\d{1,9}:\d{1,9} \[\d{1,4}\] \S{1,80}:\d{1,5} WARN |"
                             rb"^[^\w\n]{0,40}(?:\[\w{1,40}\]:)? ?Last error:[ \t\r]*$", re.M)),
     ("ras", re.compile(rb"# +in group +per comm|#\d+-\d+ \([0-9a-f]+\) (?:MISMATCH|INCOMPLETE)|"
                        rb"unreachable via the RAS network")),
     ("watchdog", re.compile(rb"WorkNCCL\(|detected by watchdog|CollectiveFingerPrint\(|NCCLRAS|"
-                            rb"gloo/transport|ProcessGroup\w{1,40} does not support|"
+                            rb"gloo/(?:transport|[a-z_]{1,30}\.(?:cc|h):\d)|makeDeviceFor|"
+                            rb"ProcessGroup\w{1,40} does not support|"
                             rb"Invalid scalar type|connectFullMesh|Timed out waiting \d+|"
                             rb"next_op=\w.{0,400}missing_ranks|watchdog got stuck for|"
                             rb"Using the loopback address|Not all ranks joining collective|"
-                            rb"gloo::EnforceNotMet|Timeout at NCCL work: \d")),
+                            rb"gloo::EnforceNotMet|Timeout at NCCL work: \d|"
+                            rb"Received a dump signal due|\] Timeout at collective: \w")),
     ("store", re.compile(rb"store->get\(|store[ -]based barrier on rank|client socket has |"
                          rb"RendezvousTimeoutError|RendezvousConnection|RendezvousClosedError|"
                          rb"EADDRINUSE|[Ff]ailed to recv, got 0 bytes|recvValue failed|"
                          rb"[Tt]imeout waiting for key|server socket has failed|"
-                         rb"wait timeout after \d")),
+                         rb"wait timeout after \d|waiting for clients\. \d|gai error: -|"
+                         rb"connect\(\) timed out\. Original|: Socket Timeout")),
     ("ended", re.compile(rb"OutOfMemoryError|oom[-_]kill|Out Of Memory|exited on signal|"
-                         rb"NVRM: Xid|exitcode\s*:|Traceback \(most recent call|"
+                         rb"NVRM: Xid|\bSignal: [A-Z][a-z ]{1,30} \(\d|\bSXid \(|"
+                         rb"exitcode\s*:|return code = -?\d|EXIT STRING: |"
+                         rb"KILLED BY SIGNAL|memory: Killed process \d|exitCode: +[1-9]|"
+                         rb"exit with status code \d|Exited with exit code|"
+                         rb"terminated with (?:signal SIG|(?:exit )?code -?\d)|"
+                         rb"died with <Signals|Exit code: +\d|"
+                         rb"Traceback \(most recent call|"
                          rb"\btasks? [\d,-]{1,99}: (?:Killed|Segmentation|Bus error)|"
                          rb"line \d{1,9}: +\d{1,9} (?:Killed|Segmentation|Bus error)|"
                          rb"Fatal Python error|"
-                         rb"^\[rank\d{1,7}\]:\s{0,9}[\w.]{1,99}(?:Error|Exception):", re.M)),
+                         rb"^(?:\[rank\d{1,7}\]:)?\s{0,9}[\w.]{1,99}(?:Error|Exception): \S",
+                         re.M)),
     ("bandwidth", re.compile(rb"P2P=(?:En|Dis)abled [\w ()]{0,40}Matrix|"
                              rb"memcpy (?:CE|SM) [CG]PU\(row\)|CANNOT Access Peer Device|"
                              rb"copy peak bandwidth GB/s|Device Bandwidth, \d+ Device|"
@@ -66,11 +100,26 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                              rb"[\d.]{1,9} [KMG]?Bytes {1,9}[\d.]{1,9} [KMG]?bits/sec",
                              re.M | re.I)),
     ("iterations", re.compile(rb"elapsed time per iteration \(ms\):")),
+    ("stacks", re.compile(rb"^[^\n]{0,60}Thread (?:0x)?[\dA-Fa-f]{1,20} \((?:active|idle)|"
+                          rb"^[^\n]{0,60}(?:Current t|T)hread 0x[\da-f]{1,20}[^\n]{0,40} \(most "
+                          rb"recent call first\):|^#0 [^\n]{1,400}\n#1 ", re.M)),
     ("nccl_tests", re.compile(rb"\bbusbw\b|# nThread|Avg bus bandwidth|Test (?:CUDA|NCCL) failure|"
                               rb"^[^\n]*\b\d+ +\d+ +(?:u?int\d+|half|float|double|bfloat16) +"
                               rb"(?:none|sum|prod|max|min|avg|mulsum|all|\d+\.\d+)\b|"
                               rb"(?:[Dd]ispatch|[Cc]ombine)[^\n]{0,200}bandwidth[^\n]{0,80}GB/s|"
                               rb"GB/s \((?:RDMA|NVL)\)", re.M)),
+    ("slurm_lists", re.compile(rb"^[ \t>#/]{0,20}JOBID[ \t][^\n]{0,200}NODELIST\(REASON\)|"
+                               rb"^[ \t>#/]{0,20}PARTITION[ \t]{1,20}AVAIL[ \t]{1,20}TIMELIMIT|"
+                               rb"^[ \t>#/]{0,20}NODELIST[ \t]{1,40}NODES[ \t]{1,9}PARTITION[ \t]|"
+                               rb"^[ \t>#/]{0,20}REASON[ \t]{1,40}USER[ \t]{1,40}TIMESTAMP", re.M)),
+    ("controller", _CONTROLLER),
+    ("kernel_table", re.compile(rb"^[ \t>|#/]{0,99}Time ?\(%\)[^\n]{0,300}\bName[ \t\r|]*$|"
+                                rb"^[ \t>|#/]{0,99}Name[ \t|]{2,99}Self C[^\n]{0,600}# of Calls|"
+                                rb"^[^\n]{0,40}\brank\b[^\n]{0,200}(?:time|lap)_pctg\b", re.M)),
+    ("hypernode", re.compile(rb"^[ \t]{0,9}(?:- )?kind:[ \t]*HyperNode\b|"
+                             rb"^[ \t]{0,9}networkTopology:[ \t\r]*\n"
+                             rb"[ \t]{1,20}(?:mode|highestTier)", re.M)),
+    *_OF_HOST,
 )  # fmt: skip
 _OWN: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("timeline", re.compile(rb"\Aroundelay/timeline \d")),
@@ -95,21 +144,25 @@ PIECES: Final = 200
 """Events of a list from which it is a trace, and no part that somebody has cut out."""
 _HWLOC: Final = re.compile(rb"<topology\b[^>]{0,200}>\s*<object\b|hwloc2?\.dtd")
 _XML: Final = re.compile(rb"<(system|cpu|pci|gpu|nic|graphs|graph|algo)\b")
+_LOGGED: Final = re.compile(rb"NCCL INFO[ \t]{1,99}</?(?:system|cpu|pci|gpu|nic|nvlink|net)\b")
 _CHAKRA: Final = re.compile(rb"[\x80-\xff]*[\x03-\x7f]\x0a[\x03-\x08\x0b\x0c\x0e-\x1f]\d+\.\d+\.\d")
 """A length, and a message that begins with a version."""
 _LATER: Final = MappingProxyType(
     {
-        "nccl_log": (b"CCL INFO", b"CCL WARN", b"CCL TRACE"),
+        "nccl_log": (b"CCL INFO", b"CCL WARN", b"CCL TRACE", b"CUDA error: "),
         "watchdog": (b"WorkNCCL(", b"detected by watchdog", b"CollectiveFingerPrint(", b"NCCLRAS",
                      b"gloo/transport", b"onnectFullMesh", b"monitoredBarrier", b"Timed out wait",
                      b"next_op=", b"watchdog got stuck", b"Using the loopback address",
-                     b"Not all ranks joining", b"gloo::EnforceNotMet", b"Timeout at NCCL work"),
+                     b"Not all ranks joining", b"gloo::EnforceNotMet", b"Timeout at NCCL work",
+                     b"Received a dump sig", b"] Timeout at collective"),
         "store": (b"store->get(", b"store based barrier on rank", b"client socket has ",
                   b"RendezvousTimeout", b"EADDRINUSE", b"got 0 bytes", b"recvValue failed",
-                  b"imeout waiting for key", b"wait timeout after"),
+                  b"imeout waiting for key", b"wait timeout after", b"waiting for clients"),
         "ended": (b"OutOfMemoryError", b"oom_kill", b"oom-kill", b"Out Of Memory",
                   b"exited on signal", b"NVRM: Xid", b"exitcode", b"Traceback (most recent call",
-                  b": Killed", b": Segmentation", b": Bus error"),
+                  b": Killed", b": Segmentation", b": Bus error", b" CANCELLED AT ", b"MPI_ABORT",
+                  b"Exited with exit code",
+                  b"SXid ("),
     }
 )  # fmt: skip
 """Words by which a text is of a kind, wherever in it they stand."""
@@ -131,6 +184,8 @@ def kinds_of(given: Given) -> tuple[str, ...]:
         head[:1] in b"(]}" and b"entries" in head and b"\n" not in start[:1]
     ):
         return ("flight",)
+    if head.startswith(MARK) and NAME.encode() in head:
+        return ("flight",)
     if _CHAKRA.match(head):
         return ("execution_trace",)
     if start[:1] in (b"{", b"["):
@@ -143,9 +198,13 @@ def kinds_of(given: Given) -> tuple[str, ...]:
     if _HWLOC.search(head):
         return ("hwloc",)
     element = _XML.search(head)
+    if element and start[:1] != b"<" and len(_LOGGED.findall(head)) > 2:
+        return ("logged_topology",)
     if element and (start[:1] == b"<" or b"NCCL INFO" not in head):
         return (XML_KINDS.get(element[1], "nccl_topology"),)
     found = dict.fromkeys(kind for kind, mark in _MARKS if mark.search(head))
+    if "ended" not in found and speaks(head):
+        found["ended"] = None
     return _later(given, head, tuple(found))
 
 

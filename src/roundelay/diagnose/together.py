@@ -2,73 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from types import MappingProxyType
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from ..errors import RoundelayError
-from ..formats.bandwidth import read_bandwidth_lines
-from ..formats.chakra import read_chakra
-from ..formats.chrome import read_chrome
-from ..formats.ended import read_ended_lines
-from ..formats.fabric import Fabric
-from ..formats.flight import Dump, read_flight
-from ..formats.iblink import read_iblinkinfo, read_ibnet_flat
-from ..formats.ibnet import read_ibnetdiscover
-from ..formats.inspector import read_inspector_lines
-from ..formats.inspector_prom import read_inspector_prom
-from ..formats.iterations import read_iterations
-from ..formats.kineto import read_kineto
-from ..formats.kueue import read_kueue
-from ..formats.machine import Machine
-from ..formats.msccl_xml import read_msccl
-from ..formats.nccl_graph import read_nccl_graph
-from ..formats.nccl_log import joined, read_nccl_lines
-from ..formats.nccl_topology import read_nccl_topology
 from ..formats.note import Note
-from ..formats.pieces import read_pieces
-from ..formats.plain import text_of
-from ..formats.ras import read_ras
-from ..formats.rocm_topo import read_rocm_topo
-from ..formats.slurm import read_topology_conf
-from ..formats.topo_matrix import read_peers, read_topo_matrix, tables_of
-from ..formats.topograph import read_topograph
-from ..formats.topology_yaml import read_topology_yaml
-from ..formats.watchdog import read_watchdog_lines
 from ..i18n import message
 from ..topology import Cluster
 from . import Machine as Named
-from .apart import apart_findings
-from .bandwidths import bandwidth_findings
-from .calls import call_findings, jobs_of
 from .diagnosis import Diagnosis, Model
-from .ended import ended_findings
 from .expected import Predict
-from .fabrics import fabric_findings
-from .finding import Finding, of_file
+from .finding import of_file
 from .given import Given
-from .graphs import graph_findings
-from .iterations import iteration_findings
-from .jobs import log_jobs, resting_on, said_jobs
-from .logs import log_findings
-from .machines import machine_findings
-from .orders import dump_findings, trace_findings
-from .peers import peer_findings
-from .pieces import piece_findings
-from .placements import kueue_findings, nodelist_findings
-from .plans import msccl_findings, plan_findings, read_plan
-from .ras import ras_findings
+from .joint import joint_findings
 from .recognise import kinds_of
 from .seen import names
-from .speed import take_facts, take_json, take_text
-from .stores import store_findings
-from .times import averaged_findings, graph_time_findings, inspected_findings, time_findings
-from .watched import watched_findings
+from .taking import EXPECTED, taken
 
-EXPECTED: Final = (
-    "expected such as a topology, a log of NCCL, a table of nccl-tests, a flight recorder dump, "
-    "messages of a watchdog, a trace, a plan, or a topology of Slurm or Kueue"
-)
 LISTED: Final = 8
 """Files that are named."""
 
@@ -95,9 +45,7 @@ def diagnose(
             if not kinds and len(files) == 1:
                 raise RoundelayError(f"nothing known is in it; {EXPECTED}")
             strange += [] if kinds else [given.name]
-            for kind in kinds:
-                _take(found, given, kind, model)
-            found.files.append((given.name, kinds))
+            found.files.append((given.name, taken(found, given, kinds, model)))
         except (RoundelayError, OSError) as error:  # one that cannot be read hides no other
             why = str(error).removeprefix(f"{given.name}: ")
             if len(files) == 1:
@@ -113,7 +61,7 @@ def diagnose(
         what = message("left out, as nothing known is in them: {files}",
                        files=names(strange, LISTED))  # fmt: skip
         found.notes.append(("", Note(0, what)))
-    found.findings[:0] = _joint(found)
+    found.findings[:0] = joint_findings(found)
     if [kinds for _, kinds in found.files] == [("facts",)] and not found.findings and found.notes:
         file, note = found.notes[0]
         raise RoundelayError(f"{file}: {note.what.values.get('error', note.what)}")
@@ -121,282 +69,3 @@ def diagnose(
         found.findings = [of_file(finding) for finding in found.findings]
     found.sort()
     return found
-
-
-def _joint(found: Diagnosis) -> list[Finding]:
-    """Of files that make one picture; what a rank has ended of is not told of NCCL's part again."""
-    ended = ended_findings(found.ended)
-    full = any(finding.kind == "out_of_memory" for finding in ended)
-    logged = [f for f in _logged(found) if not (full and f.kind == "out_of_memory")]
-    dumped = _dumped(found)
-    hangs = any(f.area == "hang" for f in (*logged, *found.findings))
-    if dumped or hangs:  # which say more than an exit code
-        ended = [f for f in ended if f.kind != "ended_first"]
-    return [
-        *ended, *dumped, *logged,
-        *time_findings(found.traces), *trace_findings(found.traces), *ras_findings(found.reports),
-        *inspected_findings(found.inspected), *averaged_findings(found.averaged),
-    ]  # fmt: skip
-
-
-def _dumped(found: Diagnosis) -> list[Finding]:
-    jobs = jobs_of(found.dumps)
-    if len(jobs) > 1:
-        what = message("dumps of one rank are of several jobs; each folder, and each file of "
-                       "several ranks, is judged by itself")  # fmt: skip
-        found.notes.append((jobs[0][0].file, Note(0, what)))
-    return [f for job in jobs for f in _job(job)]
-
-
-def _job(dumps: Sequence[Dump]) -> list[Finding]:
-    """Of one job's dumps; a circle of calls none of which has ended is the reason of the rest."""
-    called, circles = call_findings(dumps), dump_findings(dumps)
-    if any(finding.kind == "deadlock" for finding in called):
-        return called
-    certain = any(finding.confidence > 0.8 for finding in circles)
-    return [*circles, *called] if certain else [*called, *circles]
-
-
-def _logged(found: Diagnosis) -> list[Finding]:
-    jobs = log_jobs(found.logs)
-    said = said_jobs(found.said)
-    if len(jobs) > 1:
-        what = message("logs are of several jobs, as ranks, sizes or communicators tell; each job "
-                       "is judged by itself")  # fmt: skip
-        found.notes.append((jobs[0].files[0], Note(0, what)))
-    if len(said) > 1:
-        what = message("a rank says different things in two files: they are of several jobs, and "
-                       "each is judged by itself")  # fmt: skip
-        found.notes.append((said[0][0], Note(0, what)))
-    told = [resting_on(f, file) for file, one in said for f in watched_findings(file, one)]
-    for job in jobs:
-        whole = joined(job.logs)
-        found_ = (*log_findings(job.name, whole), *apart_findings(job, whole))
-        told += [resting_on(finding, job.name) for finding in found_]
-    return told
-
-
-def _take(found: Diagnosis, given: Given, kind: str, model: Model) -> None:
-    TAKE.get(kind, _own(kind))(found, given, model)
-
-
-def _own(kind: str) -> Callable[[Diagnosis, Given, Model], None]:
-    def take(found: Diagnosis, given: Given, model: Model) -> None:
-        from .own import TOLD  # which takes long to load
-
-        found.findings += TOLD[kind](given.name, given.whole())
-
-    return take
-
-
-def _machine(read: Callable[[bytes], Machine]) -> Callable[[Diagnosis, Given, Model], None]:
-    def take(found: Diagnosis, given: Given, model: Model) -> None:
-        data = given.whole()
-        machine = read(data)
-        lines = text_of(data).split("\n")
-        found.machines.append((given.name, machine))
-        found.findings += machine_findings(given.name, machine, lines)
-        found.notes += [(given.name, note) for note in machine.notes]
-
-    return take
-
-
-def _matrices(found: Diagnosis, given: Given, model: Model) -> None:
-    """The tables of `nvidia-smi topo`; a text may have those of several machines."""
-    data = given.whole()
-    tables = tables_of(data)
-    lines = text_of(data).split("\n")
-    first = True
-    for line, table in tables:
-        if peers := read_peers(table):
-            found.findings += peer_findings(given.name, peers, lines)
-            continue
-        machine = read_topo_matrix(table)
-        name = given.name if first else f"{given.name}:{line}"
-        found.machines.append((name, machine))
-        found.findings += machine_findings(name, machine, lines)
-        found.notes += [(given.name, note) for note in machine.notes]
-        first = False
-
-
-def read_machine(given: Given) -> Machine:
-    """The machine that a file describes.
-
-    Raises:
-        RoundelayError: it describes none.
-    """
-    kinds = kinds_of(given)
-    read = next((READ[kind] for kind in kinds if kind in READ), None)
-    if read is None:
-        raise RoundelayError(
-            f"{given.name}: no topology; expected NCCL's XML, nvidia-smi topo -m or rocm-smi "
-            "--showtopo"
-        )
-    return read(given.whole())
-
-
-def _told(
-    read: Callable[[bytes], Any], tell: Callable[[str, Any], list[Finding]]
-) -> Callable[[Diagnosis, Given, Model], None]:
-    def take(found: Diagnosis, given: Given, model: Model) -> None:
-        value = read(given.whole())
-        found.findings += tell(given.name, value)
-        found.notes += [(given.name, note) for note in getattr(value, "notes", ())]
-
-    return take
-
-
-def _fabric(
-    read: Callable[[bytes], Fabric | Sequence[Fabric]],
-) -> Callable[[Diagnosis, Given, Model], None]:
-    def take(found: Diagnosis, given: Given, model: Model) -> None:
-        value = read(given.whole())
-        for fabric in (value,) if isinstance(value, Fabric) else value:
-            file = f"{given.name}: {fabric.name}" if fabric.name else given.name
-            found.hosts |= set(fabric.all_hosts)
-            found.findings += fabric_findings(file, fabric)
-            found.notes += [(given.name, note) for note in fabric.notes]
-
-    return take
-
-
-def _log(found: Diagnosis, given: Given, model: Model) -> None:
-    log = read_nccl_lines(given.lines(), given.name)
-    found.hosts |= {thread.host for thread in log.threads.values()} - {""}
-    found.logs.append((given.name, log))
-    found.notes += [(given.name, note) for note in log.notes]
-
-
-def _watchdog(found: Diagnosis, given: Given, model: Model) -> None:
-    found.said.append((given.name, read_watchdog_lines(given.lines(), given.name)))
-
-
-def _store(found: Diagnosis, given: Given, model: Model) -> None:
-    found.findings += store_findings(given.name, given.lines())
-
-
-def _ended(found: Diagnosis, given: Given, model: Model) -> None:
-    found.ended += read_ended_lines(given.lines(), given.name)
-
-
-def _bandwidth(found: Diagnosis, given: Given, model: Model) -> None:
-    told = bandwidth_findings(given.name, read_bandwidth_lines(given.lines()))
-    found.measured |= {given.name} if told else set()
-    found.findings += told
-
-
-def _iterations(found: Diagnosis, given: Given, model: Model) -> None:
-    found.findings += iteration_findings(given.name, read_iterations(given.lines()))
-
-
-def _flight(found: Diagnosis, given: Given, model: Model) -> None:
-    dumps = read_flight(given.whole(), given.name)
-    for dump in dumps:
-        found.notes += [(given.name, note) for note in dump.notes]
-        if dump.rank is None:
-            what = message("no rank in the dump, and no number at the end of its name; left out")
-            found.notes.append((given.name, Note(0, what)))
-    found.dumps += dumps
-
-
-def _trace(found: Diagnosis, given: Given, model: Model) -> None:
-    with given.stream() as file:
-        trace = read_kineto(file, given.name)
-    other = trace.other.get("otherData")
-    if isinstance(other, dict) and "roundelay" in other:
-        from .own import timeline_findings
-
-        found.findings += timeline_findings(given.name, read_chrome(given.whole()))
-        return
-    if trace.rank is not None and trace.rank in {other.rank for other in found.traces}:
-        what = message("another trace of rank {rank}; who is late is told by the first of them",
-                       rank=trace.rank)  # fmt: skip
-        found.notes.append((given.name, Note(0, what)))
-    found.hosts |= {trace.host} - {""}
-    found.notes += [(given.name, Note(*note)) for note in trace.notes]
-    found.traces.append(trace)
-
-
-def _execution(found: Diagnosis, given: Given, model: Model) -> None:
-    data = given.whole()
-    try:
-        graph = read_chakra(data)
-    except RoundelayError:
-        if not _part(found, given.name, data):
-            raise
-        return
-    found.findings += graph_time_findings(given.name, graph)
-    found.notes += [(given.name, note) for note in graph.notes]
-
-
-def _pieces(found: Diagnosis, given: Given, model: Model) -> None:
-    if not _part(found, given.name, given.whole()):
-        raise RoundelayError(f"{given.name}: no sound JSON; {EXPECTED}")
-
-
-def _hwloc(found: Diagnosis, given: Given, model: Model) -> None:
-    raise RoundelayError(
-        f"{given.name}: the file of hwloc (lstopo), which has no links between cards; expected "
-        "NCCL's own, which any program writes that uses NCCL with NCCL_TOPO_DUMP_FILE=topo.xml, or "
-        "the output of nvidia-smi topo -m"
-    )
-
-
-def _part(found: Diagnosis, name: str, data: bytes) -> bool:
-    """Of what is cut out of a trace, or cut off; whether there is any."""
-    pieces, notes = read_pieces(data)
-    told = piece_findings(name, pieces)
-    found.findings += told
-    found.notes += [(name, note) for note in notes]
-    return bool(told)
-
-
-def _ras(found: Diagnosis, given: Given, model: Model) -> None:
-    reports, notes = read_ras(given.whole())
-    found.reports += [(given.name, report) for report in reports]
-    found.reports.sort(key=lambda pair: pair[1].time)
-    found.hosts |= {host for report in reports for host in report.hosts}
-    found.notes += [(given.name, note) for note in notes]
-
-
-def _inspector(found: Diagnosis, given: Given, model: Model) -> None:
-    inspection = read_inspector_lines(given.lines())
-    found.hosts |= {call.host for call in inspection.calls} - {""}
-    found.notes += [(given.name, note) for note in inspection.notes]
-    found.inspected.append((given.name, inspection))
-
-
-def _inspector_prom(found: Diagnosis, given: Given, model: Model) -> None:
-    series, notes = read_inspector_prom(given.lines())
-    found.hosts |= {one.node for one in series} - {""}
-    found.notes += [(given.name, note) for note in notes]
-    found.averaged.append((given.name, series))
-
-
-READ: Final = MappingProxyType(
-    {
-        "nccl_topology": read_nccl_topology, "topo_matrix": read_topo_matrix,
-        "rocm_topo": read_rocm_topo,
-    }
-)  # fmt: skip
-"""What describes a machine."""
-TAKE: Final = MappingProxyType(
-    {
-        **{kind: _machine(read) for kind, read in READ.items()}, "topo_matrix": _matrices,
-        "nccl_graph": _told(read_nccl_graph, graph_findings),
-        "nccl_log": _log, "watchdog": _watchdog, "ended": _ended, "store": _store,
-        "bandwidth": _bandwidth, "iterations": _iterations,
-        "flight": _flight, "nccl_tests": take_text,
-        "nccl_tests_json": take_json,
-        "facts": take_facts, "topology_conf": _fabric(read_topology_conf),
-        "trace": _trace, "execution_trace": _execution, "pieces": _pieces, "hwloc": _hwloc,
-        "ras": _ras, "inspector": _inspector,
-        "inspector_prom": _inspector_prom,
-        "ibnetdiscover": _fabric(read_ibnetdiscover), "ibnet_flat": _fabric(read_ibnet_flat),
-        "iblinkinfo": _fabric(read_iblinkinfo), "topograph": _fabric(read_topograph),
-        "topology_yaml": _fabric(read_topology_yaml), "kueue": _told(read_kueue, kueue_findings),
-        "nodelist": _told(text_of, nodelist_findings), "msccl": _told(read_msccl, msccl_findings),
-        "mscclpp": _told(read_plan, plan_findings),
-    }
-)  # fmt: skip
-"""What is done with each kind."""

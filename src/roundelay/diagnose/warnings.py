@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ..formats.nccl_log import NcclLog, Warned
-from .causes import CAUSES, EXPLAINED, FOLLOWS, LATER, Cause
+from .causes import CAUSES, EXPLAINED, FOLLOWS, LATER, Cause, spelled
 from .causes.places import place_of
 from .finding import Figures, Finding, cited, tell
 from .hints import HINTS
@@ -16,18 +16,24 @@ _NAMES: Final = MappingProxyType(
      "has": "has_bytes"}
 )  # fmt: skip
 """Figures by the names of groups in patterns."""
+LOST: Final = "peer_lost"
+TORN_DOWN: Final = next(cause for cause in CAUSES if cause.kind == "torn_down")
+"""What a closed connection is behind a sound start, where no rank has failed."""
 ASIDE: Final = ("no_plugin", "retrying")
 """Kinds that need not be told beside anything else, or once a start is through."""
 
 
 def warning_findings(file: str, log: NcclLog) -> list[Finding]:
     """A finding for each cause; warnings that have none are told as they stand, the first five."""
+    through = not log.warned and not log.results and _through(log)
     found: dict[str, Finding] = {}
     plain: list[Finding] = []
     for count, warned in (*log.warned.values(), *log.noted.values()):
         if HINTS.search(warned.text):
             continue
         cause = next((c for c in CAUSES if c.pattern.search(_said(warned))), None)
+        if through and cause is not None and cause.kind == LOST and not warned.warns:
+            cause = TORN_DOWN
         if cause is not None:
             if cause.kind not in found:
                 found[cause.kind] = _caused(file, count, warned, cause)
@@ -46,9 +52,15 @@ def warning_findings(file: str, log: NcclLog) -> list[Finding]:
     return [*found.values(), *plain[:5]]
 
 
+def _through(log: NcclLog) -> bool:
+    """Whether a start was completed and no thread gave up."""
+    threads = log.threads.values()
+    return any(t.complete for t in threads) and not any(t.failed or t.aborted for t in threads)
+
+
 def _said(warned: Warned) -> str:
     """Where and what, as causes look for it."""
-    return f"{warned.place} {warned.text}"
+    return spelled(f"{warned.place} {warned.text}")
 
 
 def _caused(file: str, count: int, warned: Warned, cause: Cause) -> Finding:

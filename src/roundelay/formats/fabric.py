@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final
@@ -41,6 +41,11 @@ class Fabric:
         name: of one of several in a file.
         loose: hosts that hang on no switch.
         default: whether the file says that it is the cluster's.
+        kinds: all kinds of lines that stand in it; empty if not told.
+        plugin: the kind that TopologyPlugin names in it; "" if not told.
+        could: links that the tool says could be more: the end, what it could be, its line.
+        titles: of ends that are no switches, by name.
+        domains: hosts that share NVLink, by the name of their domain.
         switches: titles by name; of blocks and rings each is one.
         hosts: names of hosts, or of their network cards, by the switch they hang on.
         cables: between switches; in a tree from the upper to the lower one.
@@ -68,6 +73,11 @@ class Fabric:
     name: str = ""
     loose: tuple[str, ...] = ()
     default: bool = False
+    kinds: tuple[str, ...] = ()
+    plugin: str = ""
+    could: tuple[tuple[str, str, int], ...] = ()
+    titles: Mapping[str, str] = field(default_factory=dict)
+    domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def all_hosts(self) -> tuple[str, ...]:
@@ -103,6 +113,12 @@ class Fabric:
     @cached_property
     def levels(self) -> tuple[int, ...]:
         """Switches of each level, from those that hosts hang on up."""
+        counts = Counter(self.level_of.values())
+        return tuple(counts[i] for i in range(max(counts, default=-1) + 1))
+
+    @cached_property
+    def level_of(self) -> dict[str, int]:
+        """Levels of the switches that are joined with hosts, however far: 0 where those hang on."""
         level = dict.fromkeys((name for name, own in self.hosts.items() if own), 0)
         edge, depth = set(level), 0
         while edge and depth < 16:
@@ -113,13 +129,12 @@ class Fabric:
                 if near in edge and end not in level and end in self.switches
             }  # fmt: skip
             level |= dict.fromkeys(edge, depth)
-        counts = Counter(level.values())
-        return tuple(counts[i] for i in range(max(counts, default=-1) + 1))
+        return level
 
 
 def wired(
     source: str, switches: Mapping[str, str], ends: Mapping[str, str], cables: Iterable[Cable],
-    lines: Mapping[str, int], notes: Iterable[Note],
+    lines: Mapping[str, int], notes: Iterable[Note], could: Iterable[tuple[str, str, int]] = (),
 ) -> Fabric:  # fmt: skip
     """The network of cables between named ends.
 
@@ -130,6 +145,7 @@ def wired(
         cables: each once, with names at both ends.
         lines: where each switch stands.
         notes: what was odd.
+        could: see `Fabric`.
     """
     hosts: dict[str, list[str]] = {name: [] for name in switches}
     between, host_cables, left_cables = [], [], []
@@ -155,5 +171,5 @@ def wired(
         source, "network", switches, {name: tuple(own) for name, own in hosts.items()},
         tuple(between), tuple(host_cables), unlisted=tuple(unlisted),
         left_out=tuple(left_out.values()), left_cables=tuple(left_cables), lines=lines,
-        notes=tuple(notes),
+        notes=tuple(notes), could=tuple(could), titles=dict(ends),
     )  # fmt: skip

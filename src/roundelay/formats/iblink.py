@@ -21,6 +21,7 @@ _FLAT: Final = re.compile(
     r"(?:-\s+(CA|SW|RT)\s+\d{1,6}\s+(\d{1,4})\s+(0x[0-9a-f]{1,16})\s+)?"
     r"(?:\(\s*'([^']{0,200})'\s+-\s+'([^']{0,200})'\s*\)|'([^']{0,200})')", re.I
 )  # fmt: skip
+_COULD: Final = re.compile(r"\(\s*((?:Could be|could be)[^)]{1,60}?)\s*\)\s*$")
 SIGNALS: Final = (
     (2.5, "SDR"), (5.0, "DDR"), (10.0, "QDR"), (10.3125, "FDR10"), (14.0625, "FDR"),
     (25.78125, "EDR"), (53.125, "HDR"), (106.25, "NDR"), (212.5, "XDR"),
@@ -39,6 +40,7 @@ class _Links:
         self.lines: dict[str, int] = {}
         self.cables: dict[tuple[tuple[str, str], ...], Cable] = {}
         self.notes: list[Note] = []
+        self.could: list[tuple[str, str, int]] = []
 
     def node(self, is_switch: bool, name: str, title: str, number: int) -> None:
         if is_switch:
@@ -64,7 +66,7 @@ class _Links:
         for name in self.switches:
             self.ends.pop(name, None)
         return wired(self.source, self.switches, self.ends, self.cables.values(), self.lines,
-                     self.notes)  # fmt: skip
+                     self.notes, self.could)  # fmt: skip
 
 
 def read_iblinkinfo(data: bytes) -> Fabric:
@@ -88,6 +90,8 @@ def read_iblinkinfo(data: bytes) -> Fabric:
         if head is None:
             head = True, "", number
         links.node(head[0], link[1], head[1] or link[1], head[2])
+        if (could := _COULD.search(line)) and len(links.could) < MOST:
+            links.could.append((link[8].strip() or link[1], could[1], number))
         if link[6]:
             expected.setdefault(link[6], link[8].strip() or link[6])
             if head[0]:

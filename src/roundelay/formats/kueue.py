@@ -49,11 +49,21 @@ class Placed:
 
 
 @dataclass(frozen=True)
+class Flavor:
+    """A ResourceFlavor that names a topology."""
+
+    name: str
+    topology: str
+    line: int
+
+
+@dataclass(frozen=True)
 class Kueue:
     """All of a file."""
 
     topologies: tuple[Levels, ...]
     workloads: tuple[Placed, ...]
+    flavors: tuple[Flavor, ...] = ()
 
 
 def read_kueue(data: bytes) -> Kueue:
@@ -75,7 +85,12 @@ def read_kueue(data: bytes) -> Kueue:
             "no Topology of Kueue, and no workload with an annotation such as "
             f"{ASKED}required-topology"
         )
-    return Kueue(topologies, workloads)
+    flavors = tuple(
+        Flavor(_name(d), str(d["spec"]["topologyName"])[:200], yaml.line(d["spec"]))
+        for d in documents if d.get("kind") == "ResourceFlavor"
+        and isinstance(d.get("spec"), dict) and d["spec"].get("topologyName")
+    )  # fmt: skip
+    return Kueue(topologies, workloads, flavors)
 
 
 def _name(document: dict[str, Any]) -> str:

@@ -98,7 +98,7 @@ class Machine:
     """Cards, network cards, and the ways between them.
 
     Attributes:
-        source: "nccl", "nvidia-smi" or "rocm-smi".
+        source: "nccl", "nvidia-smi", "rocm-smi" or "hwloc".
         cards, nics: in the file's order.
         between: class of the way between two names, both orders; what is not there is not known.
         links_shown: whether the file shows NVLinks at all (`topo -mp` does not).
@@ -108,7 +108,9 @@ class Machine:
             cards that are cut off.
         cut: whether the end is missing.
         notes: what was odd.
-        nodes: names in the file that are neither card nor network card, with their line.
+        numa_hidden: whether the file says of no processor which NUMA node it is.
+        unequal: pairs of names between which the table says different things in its two rows: both
+            cells, and the line of the second.
     """
 
     source: str
@@ -121,6 +123,8 @@ class Machine:
     missing: tuple[str, ...] = ()
     cut: bool = False
     notes: tuple[Note, ...] = ()
+    numa_hidden: bool = False
+    unequal: tuple[tuple[str, str, str, str, int], ...] = ()
 
     def way(self, a: Card | Nic, b: Card | Nic) -> str | None:
         """The class of the way between two of them."""

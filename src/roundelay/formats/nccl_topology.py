@@ -13,6 +13,7 @@ from ..errors import RoundelayError
 from ..i18n import message
 from .machine import Card, Machine, Nic, Slow
 from .note import Note
+from .pasted import without_prefixes
 from .pcie import kind_of, pcie_rate
 from .xml import Element, Tree, read_xml
 
@@ -43,6 +44,7 @@ class _Found:
     notes: list[Note] = field(default_factory=list)
     hosts: dict[str, int] = field(default_factory=dict)
     cut: list[str] = field(default_factory=list)
+    numas: set[bool] = field(default_factory=set)
 
 
 def read_nccl_topology(data: bytes) -> Machine:
@@ -52,6 +54,15 @@ def read_nccl_topology(data: bytes) -> Machine:
         RoundelayError: it is no topology, or not XML within bounds.
     """
     return topology_of(read_xml(data))
+
+
+def read_logged_topology(data: bytes) -> Machine:
+    """The machine whose topology stands in a log, as `read_nccl_topology`.
+
+    Raises:
+        RoundelayError: see there.
+    """
+    return read_nccl_topology(without_prefixes(data))
 
 
 def topology_of(tree: Tree) -> Machine:
@@ -132,6 +143,7 @@ def _where(cpu: Element | None, found: _Found) -> tuple[int, int | None]:
     host = cpu.attributes.get("host_hash", "")
     numa = cpu.number("numaid")
     number = found.hosts.setdefault(host, len(found.hosts))
+    found.numas.add(numa is not None and numa >= 0)
     return number, None if numa is None or numa < 0 else int(numa)
 
 
@@ -209,19 +221,23 @@ def _machine(found: _Found, tree: Tree) -> Machine:
     return Machine(
         "nccl", cards, nics, between, slow=tuple(found.slow.values()),
         unknown=tuple(found.unknown), missing=tuple(found.cut), cut=tree.cut,
-        notes=tuple(found.notes),
+        notes=tuple(found.notes), numa_hidden=found.numas == {False},
     )  # fmt: skip
 
 
 def _unique(found: _Found) -> list[_Place]:
     """The places; a name that comes again is told, and left out."""
     seen: dict[str, _Place] = {}
+    cards = set[tuple[int, str, str]]()
     for place in found.places:
-        if place.end.name in seen:
+        end = place.end
+        known = (end.host, end.bus, end.device) if isinstance(end, Nic) and end.bus else None
+        if end.name in seen or known in cards:
             what = message("{name} stands there twice; the first one counts", name=place.end.name)
             found.notes.append(Note(place.end.line, what))
             continue
-        seen[place.end.name] = place
+        cards |= {known} if known else set()
+        seen[end.name] = place
     return list(seen.values())
 
 

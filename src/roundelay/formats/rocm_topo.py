@@ -1,4 +1,4 @@
-"""The matrices that `rocm-smi --showtopo` prints: weight, hops and link type between two cards."""
+"""The matrices of `rocm-smi --showtopo` and `amd-smi topology`: weight, hops, type of links."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _TITLE: Final = re.compile(r"=*\s*(Weight|Hops|Link Type|Accessible|Access) betw
 _NUMA: Final = re.compile(
     r"GPU\[(\d{1,15})\]\s*:.*\(?(?:Topology\) )?Numa Node\s*:\s*(-?\d{1,15})", re.I
 )
+_TABLE: Final = re.compile(r"^\W*(\w[\w ]{1,30}) TABLE\b", re.I)
 _NAME: Final = re.compile(r"GPU\d{1,9}")
+_BUS: Final = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]", re.I)
 
 
 def read_rocm_topo(data: bytes) -> Machine:
@@ -64,15 +66,16 @@ def _matrices(
     notes: list[Note] = []
     lines: dict[str, int] = {}
     current: _Matrix | None = None
+    buses: dict[str, str] = {}
     columns: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):
-        if title := _TITLE.search(line):
+        if title := (_TITLE.search(line) or _TABLE.match(line)):
             current, columns = found.setdefault(title[1].lower(), {}), []
             continue
         if numa := _NUMA.search(line):
             numas[f"GPU{numa[1]}"] = int(numa[2])
             continue
-        words = line.replace("|", " ").split()
+        words = [_named(buses, word) for word in line.replace("|", " ").split()]
         if current is None or not words or not _NAME.fullmatch(words[0]):
             continue
         if all(_NAME.fullmatch(word) for word in words) and not columns:
@@ -86,6 +89,13 @@ def _matrices(
         for column, cell in zip(columns, words[1:], strict=False):
             current[words[0], column] = cell.upper()
     return found, numas, notes, lines
+
+
+def _named(buses: dict[str, str], word: str) -> str:
+    """A word; an address as the name of its card, in the order in which they come."""
+    if not _BUS.fullmatch(word):
+        return word
+    return buses.setdefault(word.lower(), f"GPU{len(buses)}")
 
 
 def _way(matrices: dict[str, _Matrix], a: str, b: str) -> str:

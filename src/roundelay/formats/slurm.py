@@ -13,6 +13,7 @@ from .note import Note
 from .plain import text_of
 
 _PAIR: Final = re.compile(r"(\w+)\s*=\s*(\S+)")
+_PLUGIN: Final = re.compile(r"\bTopologyPlugin\s*=\s*topology/(\w{1,30})", re.I)
 _KINDS: Final = (("switchname", "tree"), ("blockname", "block"), ("ringname", "ring"))
 TWICE: Final = "{name} stands there twice; the first one counts"
 NAME: Final = 64
@@ -33,12 +34,18 @@ def read_topology_conf(data: bytes) -> Fabric:
     lines: dict[str, int] = {}
     sizes: tuple[int, ...] = ()
     lists = Lists()
+    plugin = ""
     for number, raw in enumerate(text_of(data).split("\n"), 1):
         text = raw.split("#")[0]
         fields = {key.lower(): value for key, value in _PAIR.findall(text)}
         kind = next((kind for key, kind in _KINDS if key in fields), "")
         if "blocksizes" in fields:
             sizes = _sizes(fields["blocksizes"])
+        if named := _PLUGIN.search(text):
+            plugin = named[1].lower()
+            continue
+        if "aggregatedblock" in fields:  # which scontrol adds
+            continue
         if not kind:
             if text.strip() and "blocksizes" not in fields:
                 what = message("not understood, and left out: {name}", name=text.strip()[:80])
@@ -50,8 +57,9 @@ def read_topology_conf(data: bytes) -> Fabric:
                 notes.append(Note(number, message(TWICE, name=name)))
                 continue
             switches[name], lines[name] = name, number
-            own[name] = lists.read(fields.get("nodes", ""), number)
-            below[name] = lists.read(fields.get("switches", ""), number)
+            below[name] = lists.read(_none(fields.get("switches", "")), number)
+            shown = "level" in fields and below[name]  # scontrol repeats all hosts further up
+            own[name] = () if shown else lists.read(_none(fields.get("nodes", "")), number)
     if not switches:
         raise RoundelayError("no SwitchName, BlockName or RingName; expected a topology.conf of "
                              "Slurm, such as SwitchName=s0 Nodes=node[0-5]")  # fmt: skip
@@ -60,7 +68,12 @@ def read_topology_conf(data: bytes) -> Fabric:
     cables = tuple(Cable(name, low) for name, lows in below.items() for low in lows)
     unlisted = tuple(dict.fromkeys(c.b for c in cables if c.b not in switches))
     return Fabric("slurm", next(iter(kinds)), switches, own, cables, block_sizes=sizes,
-                  unlisted=unlisted, lines=lines, notes=tuple(notes))  # fmt: skip
+                  unlisted=unlisted, lines=lines, notes=tuple(notes), kinds=tuple(kinds),
+                  plugin=plugin)  # fmt: skip
+
+
+def _none(text: str) -> str:
+    return "" if text == "(null)" else text
 
 
 def _sizes(text: str) -> tuple[int, ...]:

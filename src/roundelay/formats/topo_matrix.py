@@ -72,7 +72,7 @@ def read_topo_matrix(data: bytes) -> Machine:
         _take(table, number, _ESCAPES.sub("", raw).rstrip("\r"))
     if not table.columns:
         table = _without_head(data)
-    if not table.columns or not table.rows:
+    if not table.columns or not (table.rows or (table.fields and len(table.columns) > 1)):
         raise RoundelayError(
             "no table of `nvidia-smi topo -m`: expected a head such as GPU0 GPU1 CPU Affinity, and "
             "a row for every name in it"
@@ -238,7 +238,8 @@ def _machine(table: _Table) -> Machine:
     shown = not table.prefix or any(card.links for card in cards)
     return Machine(
         "nvidia-smi", cards, nics, between, links_shown=shown, missing=tuple(missing),
-        cut=bool(missing), notes=tuple(sorted(table.notes, key=lambda note: note.line)),
+        cut=bool(missing), unequal=_unequal(table),
+        notes=tuple(sorted(table.notes, key=lambda note: note.line)),
     )  # fmt: skip
 
 
@@ -256,6 +257,21 @@ def _between(table: _Table) -> dict[tuple[str, str], str]:
                 table.notes.append(Note(row.line, what))
             found.setdefault((column, row.name), way)
     return found
+
+
+def _unequal(table: _Table) -> tuple[tuple[str, str, str, str, int], ...]:
+    """Pairs of cards whose two cells differ, one of which is of NVLinks."""
+    at = {name: i for i, name in enumerate(table.columns)}
+    found = []
+    for row in table.rows.values():
+        for other in table.rows.values():
+            if at[row.name] >= at[other.name]:
+                continue
+            cells = [one.cells[at[two.name]] if at[two.name] < len(one.cells) else ""
+                     for one, two in ((row, other), (other, row))]  # fmt: skip
+            if all(cells) and cells[0] != cells[1] and any(map(_LINKS.fullmatch, cells)):
+                found.append((row.name, other.name, *cells, other.line))
+    return tuple(found[:WIDEST])  # type: ignore[arg-type]
 
 
 def _links(table: _Table, name: str) -> dict[str, int]:

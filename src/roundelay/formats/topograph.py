@@ -6,7 +6,6 @@ switches below them, and `blocks` (or `nodes` of a switch) with lists of hosts.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, Final
 
 from ..errors import RoundelayError
@@ -41,13 +40,14 @@ def read_topograph(data: bytes) -> Fabric:
         fields = body if isinstance(body, dict) else {}
         cables += [Cable(name, str(low)) for low in _listed(fields.get("switches"))]
         own[name] = _hosts(lists, fields.get("nodes"), lines[name])
-    domains: Counter[str] = Counter()
+    domains: dict[str, list[str]] = {}
     loose: list[str] = []
     placed = any(b.get("switch") for b in _listed(document.get("blocks")) if isinstance(b, dict))
     for block in (b for b in _listed(document.get("blocks")) if isinstance(b, dict)):
         at = yaml.line(block)
         name, found = str(block.get("switch", ""))[:200], _hosts(lists, block.get("nodes"), at)
-        domains[_domain(block)] += len(found)
+        if domain := _domain(block):
+            domains.setdefault(domain, []).extend(found)
         if placed and not name:
             loose += found
             continue
@@ -57,11 +57,12 @@ def read_topograph(data: bytes) -> Fabric:
     if not any(own.values()):
         notes.append(Note(0, message("no nodes stand in the file")))
     unlisted = tuple(dict.fromkeys(c.b for c in cables if c.b not in switches))
-    del domains[""]
     return Fabric(
         "topograph", "tree", switches, {name: tuple(found) for name, found in own.items()},
-        tuple(cables), block_sizes=_sizes(tuple(domains.values())), unlisted=unlisted, lines=lines,
+        tuple(cables), block_sizes=_sizes(tuple(map(len, domains.values()))),
+        unlisted=unlisted, lines=lines,
         notes=tuple(notes), loose=tuple(loose),
+        domains={name: tuple(own) for name, own in domains.items()},
     )  # fmt: skip
 
 
