@@ -133,6 +133,11 @@ def _collective(file: str, curve: Curve) -> Finding | None:
                     "large_times": high[0]}  # fmt: skip
         reason.append("Beside NCCL it has {small_times} times the rate at {small_bytes}, and "
                       "{large_times} times at {large_bytes}.")  # fmt: skip
+    timed = [point for point in curve.points if point.time_us]
+    if timed:
+        figures["least_us"] = min(point.time_us or 0.0 for point in timed)
+        reason.append("No call takes less than {least_us} us: that is the latency, and at small "
+                      "sizes the rate follows from it.")  # fmt: skip
     if curve.points[-1].size < 2**26:
         figures["largest_bytes"] = curve.points[-1].size
         reason.append("The largest size, {largest_bytes}, is small: a rate tells what the links "

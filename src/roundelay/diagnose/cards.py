@@ -96,6 +96,7 @@ _PLUGINS: Final = (
 INSTANCES: Final = tuple(
     Instance(re.compile(rf"(?<![A-Za-z0-9])(?:{pattern})", re.I), machine, card, nics, nic)
     for pattern, machine, card, nics, nic in (
+        (r"p3dn\b", "", "V100", 1, 12.5), (r"p3\.16x", "", "V100", 1, 3.125),
         (r"p4d\b", "aws-p4d", "A100", 4, 12.5),
         (r"p4de\b", "aws-p4de", "A100", 4, 12.5),
         (r"p5\.", "aws-p5", "H100", 32, 12.5),

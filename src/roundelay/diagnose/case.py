@@ -124,6 +124,11 @@ class Case:
         return links and "no nvlink" not in said and (self.ranks or 2) == 2
 
     @property
+    def bonded(self) -> bool:
+        """Whether network cards are one device together."""
+        return any(so and "bond" in name for name, so in self.facts.flags.items())
+
+    @property
     def best_rate(self) -> float | None:
         """The highest rate that was measured, GB/s."""
         facts = self.facts
@@ -155,6 +160,8 @@ class Case:
     @property
     def node_rate(self) -> float | None:
         """Line rate of all network cards of a host."""
+        if self.facts.node_line:
+            return self.facts.node_line
         return self.nic * self.nics if self.nic and self.nics else None
 
     @property

@@ -43,6 +43,8 @@ class Facts:
         flags, settings: what is so or not, and what was set, by name.
         pcie, lanes: generation and lanes of the slot of a card.
         machine: an instance of a cloud, or a machine, by its maker's name.
+        per_nic: what each network card was measured to carry.
+        node_line: line rate of all network cards of a host.
         runs: busbw of the same test, one run after another.
         wrong: wrong elements.
         texts: sentences by name.
@@ -100,6 +102,8 @@ class Facts:
     pcie: int | None = None
     lanes: int | None = None
     machine: str | None = None
+    per_nic: float | None = None
+    node_line: float | None = None
     runs: tuple[float, ...] = ()
     wrong: int | None = None
     evidence: dict[str, tuple[Evidence, ...]] = field(default_factory=dict)

@@ -37,11 +37,12 @@ MEASURES: Final = MappingProxyType({"ms": 1e-3, "us": 1e-6, "seconds": 1.0, "byt
 RATES: Final[tuple[tuple[frozenset[str], str], ...]] = tuple(
     (frozenset(words.split()), name)
     for words, name in (
+        ("memory hbm dram pcie pci", ""),
         ("conn connection", "per_connection"),
         ("before", "before"),
         ("after", "after"),
         ("compared", ""),
-        ("advertised datasheet marketed spec", "advertised"),
+        ("advertised datasheet marketed spec official rated nominal", "advertised"),
         ("expected expects expect expectation theory theoretical should", "expected"),
         ("avg average mean", "average"),
         ("busbw bus", "busbw"),
@@ -63,8 +64,8 @@ BOTH: Final = frozenset(("bidirectional", "duplex", "bidir", "both"))
 """Words of a rate that adds both directions."""
 MACHINES: Final = frozenset(("instance", "vm", "shape", "machine", "sku", "system", "platform",
                               "server", "cloud"))  # fmt: skip
-LABEL_RANKS: Final = re.compile(r"(\d+) ?(?:gpus?|cards?|ranks?)", re.I)
-LABEL_NODES: Final = re.compile(r"(\d+) ?(?:nodes?|hosts?)", re.I)
+LABEL_RANKS: Final = re.compile(r"(\d{1,9}) ?(?:gpus?|cards?|ranks?)", re.I)
+LABEL_NODES: Final = re.compile(r"(\d{1,9}) ?(?:nodes?|hosts?)", re.I)
 LABEL_VERSION: Final = re.compile(r"(?:[nr]ccl[ -]?v?)?(\d+\.\d+[\w.+-]*)", re.I)
 LABEL_PAIR: Final = re.compile(r"([^,\s]+)(?:\s*(?:,|<-+>|-+>|/|\bto\b)\s*|\s+-+\s+)([^,\s]+)|"
                                 r"([^,\s-]+)-([^,\s-]+)")  # fmt: skip

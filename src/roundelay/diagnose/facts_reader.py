@@ -9,7 +9,7 @@ understood is named, and nothing is refused for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -23,19 +23,15 @@ from .facts_names import (
     COUNTS,
     GBPS,
     LABEL_NODES,
-    LABEL_PAIR,
-    LABEL_RANKS,
-    LABEL_VERSION,
     MACHINES,
     MEASURES,
     RATES,
     SETTING,
 )
+from .facts_series import LONGEST, MOST, is_sentence, odd, take_runs, take_series
 from .finding import Evidence
 from .quantities import count_of, number_in, rate_of, said, slot_in
 
-MOST: Final = 1e9
-"""GB/s, and more than any rate."""
 DEEP: Final = 3
 """Objects in one another that are read."""
 
@@ -71,13 +67,15 @@ class _Reader:
         words = [part.lower() for part in parts if part not in GBPS] or [name.lower()]
         plain = "_".join(words)
         if isinstance(value, Mapping):
-            found = self._series(name, value, unit or 1.0) or self._nested(name, value, deep)
+            found = take_series(self.facts, name, value, unit or 1.0) or self._nested(
+                name, value, deep
+            )
         elif isinstance(value, list):
-            found = self._list(words, value, unit or 1.0)
+            found = take_runs(self.facts, words, value, unit or 1.0) or self._words_of(words, value)
         elif isinstance(value, bool):
             self.facts.flags[plain] = value
             found = "flags"
-        elif plain in COUNTS and not _is_sentence(value):
+        elif plain in COUNTS and not is_sentence(value):
             found = self._count(COUNTS[plain], name, value)
         elif isinstance(value, int | float):
             found = self._number(name, parts, words, value, unit or 1.0)
@@ -107,10 +105,6 @@ class _Reader:
             if "single node" in where or "one node" in where or "single host" in where:
                 facts.nodes = 1
 
-    def _odd(self, name: str, value: Any) -> str:
-        self.facts.odd += ((name, msgspec.json.encode(value).decode()[:60]),)
-        return "odd"
-
     def _set(self, name: str, value: Any) -> str:
         setattr(self.facts, name, value)
         return name
@@ -121,13 +115,13 @@ class _Reader:
             return self._set(field, count)
         if field == "wrong" and value == 0:
             return self._set(field, 0)
-        return None if value is None else self._odd(name, value)
+        return None if value is None else odd(self.facts, name, value)
 
     def _number(
         self, name: str, parts: list[str], words: list[str], value: float, unit: float
     ) -> str | None:
         if not 0 <= value < 2.0**62:
-            return self._odd(name, value)
+            return odd(self.facts, name, value)
         if words[-1] in MEASURES:
             return self._measure(words, value)
         if "pcie" in words or "pci" in words:
@@ -135,7 +129,7 @@ class _Reader:
             if found:
                 return found
         if not value * unit < MOST:
-            return self._odd(name, value)
+            return odd(self.facts, name, value)
         sizes = filter(None, map(_size, parts))
         return self._rate(words, value * unit, next(sizes, None))
 
@@ -150,7 +144,7 @@ class _Reader:
         facts, has = self.facts, set(words)
         if has & BOTH and has & {"measured", "busbw", "reported", "peak"}:
             rate /= 2
-        one_way = {"each", "way"} <= has or "oneway" in has
+        one_way = {"each", "way"} <= has or {"one", "way"} <= has or "oneway" in has
         if "chunk" in has and size:
             facts.by_chunk[size] = rate
             return "by_chunk"
@@ -160,6 +154,21 @@ class _Reader:
             return self._set("inside", rate)
         if "nic" in has and has & {"gpu", "card"} and not has & {"measured", "busbw"}:
             return self._set("nic_per_card", rate)
+        if (
+            "node" in has
+            and has & {"bandwidth", "bw", "network"}
+            and not has & {"measured", "busbw"}
+        ):
+            return self._set("node_line", rate)
+        if "to" in has and len(has) < 5:  # a test of the wire, with memory of the host or the cards
+            if has & {"host", "cpu"} and not has & {"gpu", "device", "cuda"}:
+                return self._set("wire_test", rate)
+            if has & {"gpu", "device", "cuda"} and not has & {"host", "cpu"}:
+                return self._set("per_nic", rate)
+        if "ib" in has and has & {"write", "send", "read"}:
+            return self._set("wire_test", rate)
+        if "per" in has and has & {"nic", "hca", "rail"} and not has & {"gpu", "line"}:
+            return self._set("per_nic", rate)
         if {"avg", "average", "mean"} & has and has & {"bus", "busbw", "bandwidth"}:
             return self._set("average", rate)
         if {"peak", "busbw"} <= has:
@@ -175,7 +184,7 @@ class _Reader:
             return name
         if name == "advertised":
             facts.duplex = False if one_way else facts.duplex
-            facts.duplex = True if "duplex" in has else facts.duplex
+            facts.duplex = True if has & BOTH else facts.duplex
         return self._set(name, rate) if name else None
 
     def _measure(self, words: list[str], value: float) -> str:
@@ -190,21 +199,15 @@ class _Reader:
     def _ranks_in(self, words: list[str]) -> None:
         """`8gpu` in a name."""
         for word in words:
-            if (found := re.fullmatch(r"(\d+)(?:gpus?|ranks?|cards?)", word)) is not None:
+            if (found := re.fullmatch(r"(\d{1,9})(?:gpus?|ranks?|cards?)", word)) is not None:
                 self.facts.ranks = self.facts.ranks or int(found[1])
 
-    def _list(self, words: list[str], values: list[Any], unit: float) -> str | None:
-        """Several runs, or words."""
-        if not values or len(values) > 10**4:
+    def _words_of(self, words: list[str], values: list[Any]) -> str | None:
+        """A list of words, such as of settings."""
+        if not values or len(values) > LONGEST or not all(isinstance(v, str) for v in values):
             return None
-        if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
-            if not set(words) & {"busbw", "bus", "runs", "measured", "bandwidth"}:
-                return None
-            rates = tuple(v * unit for v in values if 0 <= v * unit < MOST)
-            return self._set("runs", rates) if rates else None
-        if all(isinstance(v, str) for v in values):
-            return self._text_of("_".join(words), "_".join(words), words, ", ".join(values), None)
-        return None
+        plain = "_".join(words)
+        return self._text_of(plain, plain, words, ", ".join(values), None)
 
     def _text_of(
         self, name: str, plain: str, words: list[str], text: str, unit: float | None
@@ -243,10 +246,10 @@ class _Reader:
             facts.sizes[plain] = size
             return "sizes"
         if has & {"nic", "nics", "hca", "network", "ib", "fabric", "interconnect", "roce"} and not (
-            has & {"measured", "busbw", "got", "perftest"}
+            has & {"measured", "busbw", "got", "perftest", "write", "send", "read"}
         ):
             return self._network(text, unit)
-        if _is_sentence(text) and not has & {"measured", "busbw", "expected", "peak"}:
+        if is_sentence(text) and not has & {"measured", "busbw", "expected", "peak"}:
             return "texts"
         bare = has & {"busbw", "algbw", "bus", "bandwidth", "avg", "average"}
         rated = rate_of(text, unit or (1.0 if bare else None))
@@ -254,8 +257,10 @@ class _Reader:
             return "texts"
         if rated.duplex:
             words = [*words, "duplex"]
+        if re.search(r"\bper (?:card|nic|hca|rail|port|network card)\b", text, re.I):
+            words = [*words, "per", "nic"]
         found = self._rate(words, rated.rate, None)
-        if found is not None and not _is_sentence(text):
+        if found is not None and not is_sentence(text):
             del facts.texts[plain]
         return found or "texts"
 
@@ -282,6 +287,8 @@ class _Reader:
             return "texts"
         facts = self.facts
         facts.nic = facts.nic or rated.rate
+        if "bond" in text.lower():
+            facts.flags["bonded"] = True
         if rated.many and facts.nics is None:
             facts.nics = rated.many
         return "nic"
@@ -294,49 +301,6 @@ class _Reader:
             inner = str(key) if str(key) in COUNTS else f"{name}_{key}"
             self.take(inner, value, deep + 1)
         return "texts"
-
-    def _series(self, name: str, values: Mapping[str, Any], unit: float) -> str | None:
-        """Rates by version, by number of hosts, or by pair: what the labels are tells which."""
-        facts = self.facts
-        kinds: tuple[tuple[re.Pattern[str], str, Callable[[re.Match[str]], Any]], ...] = (
-            (LABEL_NODES, "by_nodes", lambda m: int(m[1])),
-            (LABEL_RANKS, "by_ranks", lambda m: int(m[1])),
-            (LABEL_VERSION, "by_version", lambda m: m[1]),
-            (LABEL_PAIR, "by_pair", lambda m: (m[1] or m[3], m[2] or m[4])),
-        )
-        rates = {key: _rate_in(value, unit) for key, value in values.items()}
-        for pattern, into, label in kinds:
-            matches = {key: pattern.fullmatch(key.strip()) for key in values}
-            if values and all(matches.values()):
-                sound = {label(m): rates[key] for key, m in matches.items() if m
-                         and rates[key] is not None}  # fmt: skip
-                for key in values:
-                    if rates[key] is None:
-                        self._odd(f"{name}.{key}", values[key])
-                getattr(facts, into).update(sound)
-                return into
-        if values and all(isinstance(v, str | int) for v in values.values()):
-            shouted = all(key.isupper() for key in values)
-            if shouted or all(isinstance(v, str) and not _is_sentence(v) and rates[k] is None
-                              for k, v in values.items()):  # fmt: skip
-                facts.settings.update({key: str(value) for key, value in values.items()})
-                return "settings"
-        return None
-
-
-def _rate_in(value: Any, unit: float) -> float | None:
-    """A rate that stands as a number or in a text."""
-    if isinstance(value, str):
-        rated = rate_of(value, unit)
-        rate = rated.rate if rated else -1.0
-    else:
-        rate = value * unit if isinstance(value, int | float) and value is not True else -1.0
-    return float(rate) if 0 <= rate < MOST else None
-
-
-def _is_sentence(value: Any) -> bool:
-    """Whether words stand where a number could."""
-    return isinstance(value, str) and len(value.split()) > 4
 
 
 def _size(word: str) -> int | None:

@@ -15,6 +15,11 @@ DATA: Final = (0.72, 0.93)
 """Of a slot's line rate, what copies between a card and its host reach."""
 LOW: Final = 0.6
 """Of what is usual in a matrix, or of a full slot."""
+_LANES: Final = (
+    "All pairs with card {card} are: its slot runs at fewer lanes or a lower "
+    "generation, or its links are down."
+)
+_LINKS: Final = "All pairs with card {card} are: some of its links are down."
 STUCK_US: Final = 1000.0
 """Microseconds: no way between cards of a host takes as long."""
 
@@ -85,8 +90,12 @@ def _barred(
     if matrix is not None:
         figures["rate_GBps"] = median(matrix.cells.values())
         reason.append("They reach {rate_GBps} GB/s one way that way.")
-    usual = card is not None and not card.direct
-    if usual:
+    usual = card is not None and not card.direct and not found.reached
+    if found.reached:
+        figures["reached"] = found.reached
+        reason.append("{reached:pair|pairs} can: cards of different kinds have no P2P with one "
+                      "another, and a ring over all of them passes through the host.")  # fmt: skip
+    elif usual:
         reason.append("Of {card} that is usual: the driver offers no P2P between such cards.")
     else:
         reason.append("The driver, cards of different kinds, the IOMMU or a virtual machine "
@@ -116,8 +125,7 @@ def _uneven(file: str, matrix: Matrix, card: Card | None) -> Finding | None:
               "{usual_GBps} GB/s one way ({pairs})."]  # fmt: skip
     if guilty:
         figures["card"] = ", ".join(map(str, guilty))
-        reason.append("All pairs with card {card} are: its slot runs at fewer lanes or a lower "
-                      "generation, or its links are down.")  # fmt: skip
+        reason.append(_LINKS if card is not None and card.joined in ("switch", "mesh") else _LANES)
     elif card is not None and card.joined in ("none", "bridge", "cube"):
         reason.append("Those pairs lie further apart (other PCIe switches or sockets, no bridge), "
                       "and a ring goes at the rate of its slowest pair.")  # fmt: skip
@@ -156,6 +164,10 @@ def _ways(file: str, matrix: Matrix, card: Card | None, name: str) -> Finding | 
             reason.append("More than PCIe {generation} x16 carries ({line_GBps} GB/s): an NVLink "
                           "bridge does.")  # fmt: skip
         fault = usual < 0.2 * line
+    elif "copy peak" not in matrix.title:
+        reason.append("PCIe 4 x16 carries 31.5 GB/s one way and PCIe 5 x16 63 GB/s, of which 0.7 "
+                      "to 0.85 is usual with P2P; one NVLink of a bridge or cube carries 20 to 25."
+                      )  # fmt: skip
     else:
         reason.append("One link of xGMI carries 50 to 64 GB/s one way, of which 37 to 50 are "
                       "usual; PCIe 4 x16 carries 31.5 GB/s, PCIe 5 x16 63 GB/s.")  # fmt: skip

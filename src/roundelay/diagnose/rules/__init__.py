@@ -20,13 +20,13 @@ from .rates import (
     not_flat,
     slow_port,
 )
-from .said import access_control, fewer_cards, over_sockets, runs_differ, small_size
+from .said import access_control, below_wire, fewer_cards, over_sockets, runs_differ, small_size
 from .settings import few_rails, setting_costs
 from .share import share_of_line
 from .slots import over_pcie, slot_bounds
 from .sockets import bond, count_of_32_bits, interface_matters
 from .switches import adds_in_switch, rings_between, tree_on_two_nodes
-from .tables import erratic, falls_with_size, forms_differ, one_rank, wrong_results
+from .tables import erratic, falls_with_size, forms_differ, one_rank, same_size_again, wrong_results
 
 RULES: Final[tuple[Rule, ...]] = (
     wrong_results,
@@ -35,10 +35,12 @@ RULES: Final[tuple[Rule, ...]] = (
     far_below,
     erratic,
     forms_differ,
+    same_size_again,
     setting_costs,
     few_rails,
     access_control,
     over_sockets,
+    below_wire,
     runs_differ,
     slow_nodes,
     version_regression,

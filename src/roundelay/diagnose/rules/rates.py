@@ -24,7 +24,9 @@ def bits_for_bytes(case: Case) -> Finding | None:
     """GB/s written where Gb/s are meant."""
     line = case.nic
     said = [number for number, unit in case.facts.rates_in_texts() if unit == "GB/s"]
-    said += filter(None, (case.facts.wire_test, case.facts.expected, case.facts.measured))
+    said += filter(None, [case.facts.wire_test])
+    if case.facts.says("ib_", "perftest", "iperf"):  # a test of one network card
+        said += filter(None, (case.facts.expected, case.facts.measured))
     if (case.nics or 1) > 1 and not case.facts.wire_test:
         said = [rate for rate in said if rate > 1.02 * (case.node_rate or 0.0)]
     if line is None:
@@ -107,6 +109,11 @@ def link_usable(case: Case) -> Finding | None:
     if links:
         figures |= {"links": links, "line_GBps": links * line, "usable_GBps": links * usable}
         reason.append("{links:link|links} carry {usable_GBps} of {line_GBps} GB/s, one way.")
+    if facts.measured and links and facts.measured <= links * line:
+        figures |= {"measured_GBps": facts.measured, "line_share": facts.measured / links / line}
+        reason.append("The {measured_GBps} GB/s measured are {line_share} of the line's "
+                      "{line_GBps} GB/s; the copy engines and stores may pass what NCCL takes as "
+                      "usable.")  # fmt: skip
     if facts.expected and links and abs(facts.expected - links * line) < 0.02 * facts.expected:
         reason.append("So the {line_GBps} GB/s that were expected are the line rate.")
     expected = case.expected_busbw() if facts.collectives else None

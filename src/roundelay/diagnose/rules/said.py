@@ -8,8 +8,14 @@ from typing import Final
 
 from ..case import Case, found
 from ..finding import Figures, Finding
+from .rates import SOUND
 
 _SOCKET: Final = re.compile(r"net/socket|\bsockets?\b|\btcp\b|\btcp/ip\b", re.I)
+FAR: Final = (
+    "Card and network card reach one another by {way}, over the processor or the other "
+    "socket: NCCL does not use GPUDirect RDMA on such a way unless NCCL_NET_GDR_LEVEL "
+    "allows it."
+)
 TINY: Final = 1 << 20
 """Bytes below which a call is latency."""
 WIDE: Final = 0.8
@@ -64,6 +70,36 @@ def access_control(case: Case) -> Finding | None:
                  case.cited("flags", "texts"), fault=True, confidence=0.8)  # fmt: skip
 
 
+def below_wire(case: Case) -> Finding | None:
+    """The wire carries much more in its own test than NCCL gets of it."""
+    wire, nic, rate = case.facts.wire_test, case.nic, case.facts.per_nic or case.best_rate
+    alone = (case.nodes or 1) < 2 and not case.facts.per_nic
+    if not wire or not rate or alone or case.table is not None:
+        return None
+    if nic is not None and wire > 1.05 * nic:
+        return None
+    used = 1 if case.facts.per_nic or case.bonded else max(1, min(case.nics or 1, case.cards or 8))
+    if rate >= SOUND * wire * used:
+        return None
+    figures: Figures = {"wire_GBps": wire, "rate_GBps": rate, "share": rate / (wire * used),
+                        "used": used}  # fmt: skip
+    way = next((t for t in case.facts.texts.values() if t in ("SYS", "NODE", "PHB")), "")
+    far = [FAR] if way else []
+    figures |= {"way": way} if way else {}
+    return found(case, "below_wire", figures,
+                 ["A test of the wire alone has {wire_GBps} GB/s on a network card, and the "
+                  "exchange {rate_GBps} GB/s, {share} of what {used:card|cards} would give: the "
+                  "network is sound, and the loss is on the way between card and network card.",
+                  "Most likely GPUDirect RDMA is off (data pass through the host's memory), PCIe "
+                  "access control (ACS) is on, the network card is on the other socket, or NCCL "
+                  "uses TCP sockets or another address (GID).", *far],
+                 "Test the wire with memory of the cards (ib_write_bw --use_cuda 0): if that is "
+                 "slow too, it is PCIe; else see NCCL_DEBUG=INFO for NET/IB and GDRDMA, and "
+                 "NCCL_IB_GID_INDEX on RoCE.",
+                 case.cited("wire_test", "busbw", "measured", "per_nic"), fault=True,
+                 confidence=0.75)  # fmt: skip
+
+
 def small_size(case: Case) -> Finding | None:
     """A rate at a size that is latency."""
     facts = case.facts
@@ -110,6 +146,8 @@ def fewer_cards(case: Case) -> Finding | None:
     if (case.nodes or 1) < 2 or case.table is not None or rate is None or not facts.cards:
         return None
     if not (case.nic and case.nics and cards) or cards >= case.nics or case.nics > 8:
+        return None
+    if facts.flags.get("bonded"):
         return None
     line = case.nic * cards
     if rate > 1.02 * line * (2 if case.nodes == 2 else 1):

@@ -24,6 +24,9 @@ _COSTS: Final[tuple[tuple[str, str, str, str], ...]] = (
      "ring's rate, about 0.8 of the links' line rate one way."),
     ("NCCL_IB_DISABLE", _ON, "between",
      "{setting} turns RDMA off: between hosts all goes over TCP sockets."),
+    ("NCCL_SOCKET_IFNAME", r"=?(?:docker|virbr|veth|br-|lo\b)\S*", "between",
+     "{setting} names an interface that does not lead to other hosts (a bridge of containers or "
+     "virtual machines, or the loopback): hosts find no way or a slow one."),
     ("NCCL_NET", r"[Ss]ocket", "between",
      "{setting} chooses TCP sockets between hosts instead of RDMA."),
     ("NCCL_NET_GDR_LEVEL", r"0|LOC", "between",

@@ -8,6 +8,7 @@ from ..cards import instance_of
 from ..case import Case, found
 from ..finding import Figures, Finding
 from .rates import SOUND
+from .said import FAR
 
 PEER_MEMORY: Final = ("peermem", "peer_mem", "gpudirect", "gdr")
 OFF: Final = (" not ", "n't", "without", " no ", "disable", " off", "missing")
@@ -20,6 +21,8 @@ def share_of_line(case: Case) -> Finding | None:
     rate = case.best_rate
     between = (case.nodes or 1) > 1
     line = case.node_rate if between else case.inside
+    if case.facts.per_nic and case.nic and case.table is None:
+        return _of_one(case, case.nic, case.facts.per_nic)
     if between and line is None and case.nic and rate and case.table is None:
         return _of_one(case, case.nic, rate)
     if case.table is not None or not rate or not line:
@@ -38,6 +41,10 @@ def share_of_line(case: Case) -> Finding | None:
                       "through the host's memory, which costs about that much." if off else
                       "A third to two thirds of the line are usual where data pass through the "
                       "host's memory, without GPUDirect RDMA.")  # fmt: skip
+    way = next((t for t in facts.texts.values() if t in ("SYS", "NODE", "PHB")), "")
+    if low and between and way:
+        figures["way"] = way
+        reason.append(FAR)
     one = instance_of(facts.machine) if facts.machine else None
     if low and between and one is not None and one.plugin:
         figures["plugin"] = one.plugin
@@ -59,10 +66,18 @@ def _of_one(case: Case, nic: float, rate: float) -> Finding:
     figures: Figures = {"measured_GBps": rate, "nic_GBps": nic, "share": rate / nic,
                         "least": max(1, int(-(-rate // nic)))}  # fmt: skip
     reason = ["One network card carries {nic_GBps} GB/s one way; {measured_GBps} GB/s is {share} "
-              "of it. How many of them a node has is not said."]  # fmt: skip
+              "of it."]  # fmt: skip
+    if not case.facts.per_nic:
+        reason.append("How many of them a node has is not said.")
     if rate > 1.02 * nic:
-        reason.append("So {least:card carries|cards carry} it at the least, or a tree on two nodes "
-                      "sends the data once each way.")  # fmt: skip
+        reason[0] = (
+            "One network card carries {nic_GBps} GB/s one way; {measured_GBps} GB/s is more."
+        )
+        reason.append(
+            "So {least:card carries|cards carry} it at the least, or a tree on two nodes sends the "
+            "data once each way." if case.nodes == 2 else
+            "So {least:card carries|cards carry} it at the least."
+        )  # fmt: skip
     low = rate < SOUND * nic
     if low:
         reason.append("A third to two thirds of the line are usual where data pass through the "

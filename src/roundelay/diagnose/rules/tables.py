@@ -90,7 +90,7 @@ def falls_with_size(case: Case) -> Finding | None:
     if len(rows) < 3 or (case.cluster is not None and case.cluster.generation == "cpu"):
         return None
     top = max(range(len(rows)), key=lambda i: rows[i].best.busbw)
-    peak, after = rows[top].best.busbw, rows[top + 1 :]
+    peak, after = rows[top].best.busbw, [row for row in rows if row.size > rows[top].size]
     if peak < 0.1 or not after or max(row.best.busbw for row in after) > SLOW * peak:
         return None
     figures: Figures = {
@@ -149,6 +149,31 @@ def erratic(case: Case) -> Finding | None:
         "Run with NCCL_DEBUG=INFO and look for GDRDMA behind NET/IB; in a virtual machine check "
         "ACS and ATS on the host, and NCCL's topology file. Then run more iterations (-n 100).",
         case.lines(small, large), fault=True, confidence=0.75,
+    )  # fmt: skip
+
+
+def same_size_again(case: Case) -> Finding | None:
+    """The same size several times, with other rates: rows of several runs."""
+    by: dict[int, list[Row]] = {}
+    for row in _by_size(case):
+        by.setdefault(row.size, []).append(row)
+    size, rows = max(by.items(), key=lambda item: (len(item[1]), item[0]), default=(0, []))
+    rates = [row.best.busbw for row in rows]
+    types = {(row.dtype, row.redop, row.root) for row in rows}
+    if len(rows) < 2 or len(types) > 1 or not min(rates) or max(rates) < APART * min(rates):
+        return None
+    figures: Figures = {"times": len(rows), "size_bytes": size, "first_GBps": rates[0],
+                        "last_GBps": rates[-1], "most_GBps": max(rates),
+                        "least_GBps": min(rates)}  # fmt: skip
+    return found(
+        case, "same_size_again", figures,
+        ["{size_bytes} stands {times} times with other rates, from {most_GBps} to {least_GBps} "
+         "GB/s (first {first_GBps}, last {last_GBps}): rows of several runs. If they are of more "
+         "and more nodes: on one the links between cards carry it, on two a tree may show nearly "
+         "twice the network cards' rate, and from three on busbw should stay at the rate of all "
+         "network cards of a node."],
+        "Give each run its own header, with what it was run on.",
+        case.lines(*rows[:4]), confidence=0.7,
     )  # fmt: skip
 
 

@@ -29,12 +29,17 @@ def read_bandwidth_lines(raws: Iterable[bytes]) -> Bandwidths:
     curves, matrices, singles = Curves(), Matrices(), Singles()
     cards: dict[str, None] = {}
     barred: set[str] = set()
+    reached: set[str] = set()
     for number, raw in enumerate(raws, 1):
         text = _TAG.sub("", raw[:LONGEST].decode("utf-8", "replace").rstrip())
         if found := _CARD.search(text):
             cards[(found[1] or found[2]).strip()] = None
         if "CANNOT Access Peer" in text:
             barred.add(text.strip())
+        elif "CAN Access Peer" in text:
+            reached.add(text.strip())
         if not matrices.take(number, text) and not singles.take(number, text):
             curves.take(number, text)
-    return Bandwidths((*curves.done(), *singles.done()), matrices.done(), tuple(cards), len(barred))
+    return Bandwidths(
+        (*curves.done(), *singles.done()), matrices.done(), tuple(cards), len(barred), len(reached)
+    )

@@ -60,6 +60,7 @@ class Curves:
         self._columns: list[Column | None] = []
         self._header = (0, "")
         self._points: list[Point] = []
+        self._worth = 1
 
     def take(self, number: int, text: str) -> None:
         """A line: of a title, a header or a row."""
@@ -69,6 +70,7 @@ class Curves:
         if columns := _columns(plain):
             self._close()
             self._columns, self._header = columns, (number, plain)
+            self._worth = _size_unit(plain)
             return
         point = self._row(number, plain) if self._columns else None
         if point is not None:
@@ -91,6 +93,8 @@ class Curves:
         if len(cells) != len(self._columns):
             cells = plain.split()
         size = _size(cells[0]) if cells else None
+        if size is not None and cells[0].isdecimal():
+            size *= self._worth
         if size is None or len(cells) < 2:
             return None
         values: dict[str, float] = {}
@@ -127,13 +131,20 @@ def _columns(plain: str) -> list[Column | None]:
     """The columns that a header names; none if it is no header."""
     if _SIZE.match(plain) is None or _NCCL.search(plain):
         return []
-    names = [name for name in _SPLIT.split(plain.lstrip("# ")) if name]
+    apart = re.sub(r" (?=#|t_|99)", "  ", plain.lstrip("# "))  # perftest parts some by one space
+    names = [name for name in _SPLIT.split(apart) if name]
     if len(names) < 2:
         return []
     mebi = _PERFTEST.search(plain) is not None  # its MB is 2^20 bytes
     columns: list[Column | None] = [None]
     columns += [_column(name, mebi) for name in names[1:]]
     return columns if any(columns) else []
+
+
+def _size_unit(plain: str) -> int:
+    """Bytes of a bare number in the column of sizes, as its name says."""
+    found = re.match(r"[^|(]{0,30}\(([KMG])i?B\)", plain)
+    return 1024 ** " KMG".index(found[1]) if found else 1
 
 
 def _column(name: str, mebi: bool) -> Column | None:

@@ -76,10 +76,11 @@ class Bandwidths(NamedTuple):
     Attributes:
         curves, matrices: the tables.
         cards: names of cards.
-        barred: pairs of cards that can not reach one another directly.
+        barred, reached: pairs of cards that can not reach one another directly, and that can.
     """
 
     curves: tuple[Curve, ...]
     matrices: tuple[Matrix, ...]
     cards: tuple[str, ...]
     barred: int
+    reached: int = 0

@@ -31,6 +31,8 @@ beginning, or figures alone."""
 
 _BESIDE: Final = re.compile(r"\bsize\b.*\bbusbw\b", re.I)
 """Names of columns, on both sides of a bar."""
+_CSV: Final = re.compile(r"\W*(?:\d|size|bytes)", re.I)
+"""How a row parted by commas begins, or its header."""
 COMMAS: Final = 6
 """In a line without spaces, from which they part columns."""
 MOST_BESIDE: Final = 1000
@@ -74,7 +76,7 @@ def lines(raws: Iterable[bytes], *, every: bool = False) -> Iterator[Line]:
 
 def _cleaned(number: int, text: str) -> Iterator[Line]:
     plain = _ESCAPES.sub("", text).replace("\r", " ").replace("|", " ")
-    if plain.count(",") >= COMMAS and " " not in plain.strip():
+    if plain.count(",") >= COMMAS and " " not in plain.strip() and _CSV.match(plain):
         plain = plain.replace(",", " ").replace('"', " ")
     plain = _TAGS.sub(" ", _LOG.sub("", _LABEL.sub("", plain)))
     if plain.strip():
