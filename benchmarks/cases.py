@@ -87,7 +87,9 @@ WANTED: dict[str, tuple[Want, ...]] = {
                       Want("measured", False, r"ranks: 24.*1.917 times")),
     "nccl-tests/11": (Want("one_rank", True, "One rank, nothing measured"),),
     "nccl-tests/13": (Want("measured", False, "largest relative rounding error, 1e-06, and no"),),
-    "nccl-tests/15": (Want("no_table", True, "system not yet initialized.*fabric manager"),),
+    "nccl-tests/15": (
+        Want("no_fabric_manager", True, "system not yet initialized.*fabric manager"),
+    ),
     "nccl-tests/17": (Want("measured", False, "send_recv is 195.6 GB/s"),),
     "nccl-tests/19": (Want("measured", False, r"74.36 GB/s.*ranks: 256.*1.992 times"),),
     "nccl-tests/21": (Want("waiting_counted", False, "0.1 and 1.24.*42.25 GB"),),

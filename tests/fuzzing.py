@@ -12,31 +12,39 @@ import re
 import resource
 import sys
 import time
+import zipfile
 from contextlib import suppress
 from copy import deepcopy
 from io import BytesIO
 from pathlib import Path
 
 from kineto_traces import gemm, nccl, step, trace
+from test_phrases import SAID
 from test_timeline import sample
 
 import roundelay as rl
 from roundelay import RoundelayError
 from roundelay.clusters import cluster, read, write
 from roundelay.convert import FAMILIES, convert
+from roundelay.diagnose.bandwidths import bandwidth_findings
 from roundelay.diagnose.controller import controller_findings
 from roundelay.diagnose.domains import domain_findings
 from roundelay.diagnose.ended import ended_findings
-from roundelay.diagnose.facts import read_facts
+from roundelay.diagnose.facts_reader import read_facts
 from roundelay.diagnose.given import Given
 from roundelay.diagnose.host import TOLD as OF_HOST
+from roundelay.diagnose.iterations import iteration_findings
 from roundelay.diagnose.kernel_shares import table_of_kernels_findings
 from roundelay.diagnose.own import TOLD
+from roundelay.diagnose.phrases import phrase_findings
 from roundelay.diagnose.pieces import piece_findings
 from roundelay.diagnose.queues import queue_findings
+from roundelay.diagnose.stacks import stack_findings
 from roundelay.diagnose.together import diagnose
+from roundelay.diagnose.watched import watched_findings
 from roundelay.executors.algos import prove_msccl
 from roundelay.executors.plans import prove_mscclpp
+from roundelay.formats.bandwidth import read_bandwidth_lines
 from roundelay.formats.chakra import read_chakra
 from roundelay.formats.chrome import read_chrome, write_chrome
 from roundelay.formats.deepep import read_deepep
@@ -51,6 +59,7 @@ from roundelay.formats.ibnet import read_ibnetdiscover
 from roundelay.formats.inspector import read_inspector
 from roundelay.formats.inspector_prom import read_inspector_prom
 from roundelay.formats.interfaces import read_interfaces
+from roundelay.formats.iterations import read_iterations
 from roundelay.formats.kernel_tables import read_kernel_tables
 from roundelay.formats.kineto import read_kineto
 from roundelay.formats.kueue import read_kueue
@@ -76,6 +85,7 @@ from roundelay.formats.slurm_write import write_topology_conf, write_topology_ya
 from roundelay.formats.smi_links import read_smi_links
 from roundelay.formats.smi_query import read_smi_query
 from roundelay.formats.smi_table import read_smi_table
+from roundelay.formats.stacks import read_stacks_lines
 from roundelay.formats.timeline import read_timeline, write_timeline
 from roundelay.formats.topo_matrix import read_peers, read_topo_matrix
 from roundelay.formats.topograph import read_topograph
@@ -136,7 +146,29 @@ PIECES = (b'{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllGather_bf16_RING_L
           b'{"id":"4","name":"nccl:all_reduce","type":"COMP_NODE","ctrlDeps":["3"]}{"schema":"1",'
           b'"nodes":[{"id":3,"name":"process_group:init","ctrl_deps":2,"inputs":{"values":["[{'
           b'\\"pg_name\\":\\"0\\",\\"ranks\\":[0, 1]}]"]}}]}')  # fmt: skip
+STACKS = (b'Process 41: python t.py --local_rank=1\n\nThread 41 (active): "MainThread"\n'
+          b"    barrier (torch/distributed/distributed_c10d.py:3696)\n    keep (ck.py:9)\n"
+          b'Thread 0x00007f21a9a1c000 (most recent call first):\n  File "/x/torch/distributed/'
+          b'distributed_c10d.py", line 2 in all_reduce\n  File "t.py", line 3 in main\n'
+          b'Thread 2 (Thread 0x7f (LWP 7) "p"):\n#0  0x7f in poll () from /l.so\n'
+          b"#1  ncclCommInitRank (a=1) at init.cc:7\n")  # fmt: skip
+DESYNC = (b"\t - [0] Timeout at collective: ALLREDUCE, #42\n\t - To our best knowledge, ranks [2,"
+          b" 3] are the lagging ranks that caused this timeout.\n\t   - [3] joined but didn't "
+          b"finish collective #41 (count from 1)\n\t     [1] finished collective #41, but didn't "
+          b"join collective #42\n\t   #41 started ranks:\n\t     [3] started ALLREDUCE\n[PG ID 0 PG"
+          b" GUID 0 Rank 1] Received a dump signal due to a collective timeout from  rank 6 and. "
+          b"Last enqueued NCCL work: 90, last completed NCCL work: 90.This\n")  # fmt: skip
+PHRASED = b"".join(text.encode() for text, *_ in SAID)
 FACTS = b'{"op": "all_reduce", "gpu": "H100", "gpus": 8, "busbw_GBps": 360, "advertised": 900}'
+
+
+def saved(pickled, how=zipfile.ZIP_STORED):
+    """What torch.save makes of a pickle."""
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", how) as archive:
+        archive.writestr("archive/data.pkl", pickled)
+        archive.writestr("archive/version", "3\n")
+    return packed.getvalue()
 
 
 def seeds():
@@ -153,7 +185,9 @@ def seeds():
         "job.json": b'{"exchange": [{"name": "a", "pattern": "chain", "groups": [[0, 1], [2, 3]], '
                     b'"size": "1 GiB"}]}',
         "jobs.json": JOBS, "tests.json": TESTS, "bench.json": BENCH, "walk.json": WALK,
-        "ended.log": ENDED, "topo_p2p.txt": PEERS, "older.json": OLDER, "pieces.json": PIECES,
+        "ended.log": ENDED, "stacks.txt": STACKS, "desync.log": DESYNC,
+        "phrases.log": PHRASED, "saved": saved(files["flight1"]),
+        "topo_p2p.txt": PEERS, "older.json": OLDER, "pieces.json": PIECES,
         "algorithms.toml": b'[[rule]]\ncollective = "all_reduce"\nalgorithm = "ring"\n',
         "nodelist.txt": b"SLURM_JOB_NODELIST=n[1-3]\nSLURM_JOB_NODELIST=n[3,1-2]\n",
     }  # fmt: skip
@@ -223,6 +257,10 @@ READERS = {
     "pickle": (read_pickle, "flight1"),
     "watchdog": (read_watchdog, "watchdog.log"),
     "ended": (lambda data: ended_findings(read_ended_lines(BytesIO(data))), "ended.log"),
+    "phrases": (lambda data: phrase_findings("x", BytesIO(data)), "phrases.log"),
+    "stacks": (lambda data: stack_findings(read_stacks_lines(BytesIO(data))), "stacks.txt"),
+    "desync": (lambda data: watched_findings("x", read_watchdog(data)), "desync.log"),
+    "saved": (lambda data: read_flight(data, "x1"), "saved"),
     "topology_conf": (for_slurm(read_topology_conf), "topology.conf"),
     "topology_yaml": (for_slurm(read_topology_yaml), "topology.yaml"),
     "topograph": (for_slurm(read_topograph), "topograph.yaml"),
@@ -261,6 +299,14 @@ READERS = {
     "ras": (read_ras, "ras.txt"),
     "inspector": (read_inspector, "inspector.jsonl"),
     "inspector_prom": (lambda data: read_inspector_prom(BytesIO(data)), "inspector.prom"),
+    "bandwidth": (
+        lambda data: bandwidth_findings("x", read_bandwidth_lines(data.splitlines(keepends=True))),
+        "bandwidth.txt",
+    ),
+    "iterations": (
+        lambda data: iteration_findings("x", read_iterations(data.splitlines(keepends=True))),
+        "iterations.txt",
+    ),
     "facts": (lambda data: read_facts(data, "x"), "facts.json"),
     "cluster": (lambda data: read(data, "x.toml"), "cluster.toml"),
     "own": (own, "tuner.conf", "cluster.toml", "job.toml", "job.json", "arrivals.csv", "jobs.json",

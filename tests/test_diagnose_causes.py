@@ -144,8 +144,65 @@ WARNINGS = [
     ("include/alloc.h:9", "Cuda failure 1 'invalid argument'", "call_refused", "invalid argument"),
     ("misc/cudawrap.cc:9", "Cuda failure 900 'operation not permitted when stream is capturing'",
      "captured", "CUDA graph"),
+    ("init.cc:9", "Cuda failure 802 'system not yet initialized'", "no_fabric_manager",
+     "fabric manager"),
+    ("init.cc:9", "Cuda failure 'CUDA driver is a stub library'", "stub_driver", "stub"),
+    ("enqueue.cc:9", "Cuda failure 'too many resources requested for launch'", "launch_refused",
+     "too many resources"),
+    ("misc/nvmlwrap.cc:9", "nvmlInit_v2() failed: Driver/library version mismatch",
+     "driver_unfit", "without a restart"),
+    ("misc/rocm_smi_wrap.cc:9", "rsmi_init failed", "rocm_fails", "rsmi_init"),
+    ("proxy.cc:9", "[Proxy Service] Failed to set CUDA device 3", "helper_without_card",
+     "helper thread"),
+    # What kernels ask for, and newer ways.
+    ("dev_runtime.cc:9", "Communicator does not support symmetric memory!", "no_symmetric",
+     "symmetric memory"),
+    ("misc/gdrwrap.cc:9", "gdr_open failed", "no_gdrcopy", "gdrdrv"),
+    ("gin/gin_host.cc:9", "No GIN-capable devices found.", "no_gin", "GIN"),
+    # The machine and the ranks' agreement on it.
+    ("graph/paths.cc:9", "Could not find any local path from gpu 3 to net.", "no_way_to_net",
+     "no way leads"),
+    ("graph/rings.cc:9", "Error : ring 0 does not contain rank 2", "rings_differ", "do not fit"),
+    ("init.cc:9", "Failed to determine local ranks rank 3 hostHash 1f pidHash 1f localRank -1",
+     "hosts_unclear", "on its own host"),
+    ("graph/topo.cc:9", "Rank 3 requires NIC 2 but that NIC is not available for rank 3",
+     "not_in_topology", "does not have"),
+    ("graph/xml.cc:9", "Could not open XML topology file /x/y.xml : No such file or directory",
+     "topology_file", "opened: /x/y.xml"),
+    ("graph/xml.cc:9", "XML Topology has wrong version 2, 1 needed", "topology_file",
+     "another version"),
+    # Networks of others.
+    ("nccl_ofi_rdma.c:9", "NET/OFI Request 0x1 completed with error. RC: 113. Error: 4119 "
+     "(Unresponsive remote (was previously responsive)). Completed length: 0", "efa_peer",
+     "no answer from the other side"),
+    ("net_tcpx.cc:9", "0x1:0x2, nic 0, eth1, 10.0.0.1<9><-10.0.0.2<8> rx rx ctrl timeout cnt 7",
+     "tcpx", "manager"),
+    # The program, its settings, limits.
+    ("group.cc:9", "ncclGroupEnd: not in a group call.", "bad_group", "not in a group call"),
+    ("enqueue.cc:9", "FP8 reduction support begins with sm90 capable devices.", "bad_type", "FP8"),
+    ("proxy.cc:9", "Proxy append out of bounds", "inner_check", "check inside NCCL"),
+    ("tuning.cc:9", 'Unrecognized element token "RINGS" when parsing "RINGS"', "bad_setting",
+     "does not take"),
+    ("misc/shmutils.cc:9", "Error while creating shared memory segment /dev/shm/nccl-K1 (size 64), "
+     "error: Cannot allocate memory (12)", "no_memory_left", "no memory left"),
+    (SOCKET, "socketStartConnect: Connect to fe80::1%eno1<41231> failed : No route to host",
+     "link_local", "link-local"),
+    ("ras/ras.cc:9", "RAS failed to establish a client listening socket at localhost<28028>",
+     "ras_port", "ignored"),
+    ("ras/rasnet.cc:9", "RAS keep-alive timeout error (60s) on socket connection with 10.0.0.9<7>",
+     "ras_peer_silent", "hears nothing"),
+    # Queues and ports of network cards.
+    ("misc/ibvwrap.cc:9", "Call to ibv_create_qp failed with error Invalid argument",
+     "queue_refused", "Invalid argument"),
+    ("misc/ibvwrap.cc:9", "ibv_post_send() failed with error Cannot allocate memory, Bad WR 0x1",
+     "post_failed", "failed before"),
+    ("misc/ibvwrap.cc:9", "Call to ibv_alloc_pd failed", "verbs_failed", "simple call"),
+    (IB, "NET/IB : Attempted to connect incompatible devices: [0]mlx5_0:1/IB and [1]mlx5_1:1/RoCE",
+     "mixed_links", "InfiniBand .* Ethernet"),
+    (IB, "NET/IB : Local mergedDev mlx5_0+mlx5_1 has a different number of devices=2 as remote "
+     "mlx5_0 1", "nics_differ", "differently"),
 ]  # fmt: skip
-HARMLESS = {"harmless", "torn_down"}
+HARMLESS = {"harmless", "torn_down", "ras_port"}
 
 
 def findings(text):
@@ -225,6 +282,27 @@ def test_a_bare_result_asks_for_the_log(text, name):
         ("NCCL operation ncclCommInitRank(&comm) failed: unhandled cuda error. Last NCCL "
          "warning(error) log entry (may be unrelated) 'Cuda failure 2 'out of memory''.; scope",
          "out_of_memory"),
+        ("RuntimeError: CUDA error: invalid device ordinal", "no_such_card"),
+        ("UserWarning: CUDA initialization: ... Error 802: system not yet initialized (x.cpp:1)",
+         "no_fabric_manager"),
+        ("failed: cudaErrorIllegalAddress at kernel.cu:3", "program_failed"),
+        ("CUDA failure 700: an illegal memory access was encountered ; GPU=3", "program_failed"),
+        ("CUDA error 217 in ipc.cu", "no_peer_access"),
+        ("Failed: Cuda error /src/all_reduce.cuh:3 'invalid argument'", "call_refused"),
+        ("RuntimeError: HIP error: invalid device function", "no_kernel"),
+        ("Memory access fault by GPU node-4 (Agent handle: 0x5) on address 0x7.", "program_failed"),
+        ("[n1:5 :0:5] ib_mlx5_log.c:177  Transport retry count exceeded on mlx5_0:1/RoCE (synd 0x15"
+         " vend 0x81)", "network_error"),
+        ("EFA internal error: (4120) Unresponsive remote (reachable by EFA device but handshake "
+         "failed)", "efa_peer"),
+        ("lib/libtorch_cuda.so: undefined symbol: ncclCommRegister", "versions_differ"),
+        ("RuntimeError: Cannot re-initialize CUDA in forked subprocess.", "no_cuda"),
+        ("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling x", "out_of_memory"),
+        ("Expected 4 threads to join the rendezvous, but only 3 of them arrived on time.",
+         "rendezvous_stuck"),
+        ("UnknownError: NCCL: unhandled system error. Set NCCL_DEBUG=WARN for detail.",
+         "ended_with"),
+        ("ExternalError:  Nccl error, invalid usage  (at nccl_helper.h:1)", "ended_with"),
     ],
 )  # fmt: skip
 def test_what_others_say_of_nccl_is_read(text, kind):

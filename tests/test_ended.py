@@ -1,6 +1,7 @@
 """A rank that has died is named before those that wait for it, wherever its log says so."""
 
 import gzip
+import re
 
 import pytest
 
@@ -47,6 +48,18 @@ def look(**files):
         ("run.sh: line 12: 4711 Killed                  python t.py\n", "killed", "Rank ?"),
         ("Fatal Python error: Bus error\n", "crashed", "signal 7"),
         ("[rank4]: KeyError: 'labels'\n", "raised", "Rank 4 ended with an error of its own"),
+        (TRACEBACK + "\x1b[31m[rank4]: AssertionError\x1b[0m\n", "raised", "Rank 4 ended"),
+        (TRACEBACK + "RuntimeError: rank 3 sent nothing\n", "raised", "Rank ? ended"),
+        (TRACEBACK + "X.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying\n",
+         "out_of_memory", "RESOURCE_EXHAUSTED"),
+        ("SpawnError: process 1 terminated with signal SIGKILL\n", "killed", "(local rank 1)"),
+        ("[launch.py:3] ['p', '--local_rank=5'] exits with return code = -9\n", "killed",
+         "(local rank 5)"),
+        ("Command '['python']' died with <Signals.SIGSEGV: 11>.\n", "crashed", "signal 11"),
+        ("EXIT STRING: Killed (signal 9)\n", "killed", "signal 9"),
+        ("srun: error: a1: task 2: Exited with exit code 139\n", "crashed", "Rank 2"),
+        ("-- Process 3 terminated with the following error:\n" + TRACEBACK + "KeyError: 'a'\n",
+         "raised", "(local rank 3)"),
         (TRACEBACK + "data.BadShard: no such\nValueError: bad shard 7\n", "raised", "bad shard 7"),
     ],
 )  # fmt: skip
@@ -61,6 +74,8 @@ def test_what_ended_a_rank_comes_first(text, kind, words):
     [
         "[rank1]: torch.distributed.DistBackendError: NCCL communicator was aborted on rank 1.\n",
         "[rank1]: RuntimeError: [../gloo/transport/tcp/pair.cc] Connection closed by peer\n",
+        TRACEBACK + "spawn.ProcessRaisedException: \n",
+        TRACEBACK + "subprocess.CalledProcessError: Command '['p']' returned exit\n",
         "[rank1]: RuntimeError: Detected mismatch between collectives on ranks. Rank 1 runs\n",
         "  rank      : 3 (local_rank: 3)\n  exitcode  : -6 (pid: 22335)\n",
         "mpirun: process rank 5 with PID 7 on node a exited on signal 15\n",
@@ -101,3 +116,42 @@ def test_a_cards_memory_is_told_once_by_the_rank_that_ended_of_it():
     found = [f for f in look(log=warned + ended).findings if f.kind == "out_of_memory"]
     assert len(found) == 1
     assert "Rank 1 ran out" in str(found[0].reason)
+
+
+LEFT = [
+    ("Process name: [[7,1],2]\n  Exit code:    3\n", "Rank 2 ended with exit code 3"),
+    ("srun: error: a1: task 5: Exited with exit code 1\nsrun: error: a1: task 6: Terminated\n",
+     "Rank 5 ended with exit code 1"),
+    ("[rank: 1] Child process with PID 7 terminated with code 1. Forcefully\n", "Rank 1"),
+    (TORCHRUN.replace("-9", "-6").replace("Signal 9 (SIGKILL)", "Signal 6 (SIGABRT)"),
+     "Rank 3 ended with signal 6 (SIGABRT).* So a process ends itself"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "words"), LEFT)
+def test_an_exit_code_alone_tells_who_was_first(text, words):
+    found = look(log=text).findings
+    assert [f.kind for f in found] == ["ended_first"]
+    assert re.search(words.replace("(", r"\(").replace(")", r"\)"), str(found[0].reason))
+
+
+def test_what_a_launcher_kills_later_is_no_cause():
+    killed = "run.sh: line 12: 4711 Killed                  python t.py\n"
+    assert [f.kind for f in look(log=TRACEBACK + "KeyError: 'a'\n" + killed).findings] == ["raised"]
+    assert [f.kind for f in look(log=LEFT[2][0] + killed).findings] == ["ended_first"]
+    oom = "slurmstepd: error: Detected 1 oom_kill event in StepId=4.0\n"
+    assert "killed" in [f.kind for f in look(log=LEFT[2][0] + oom).findings]
+
+
+def test_an_exception_that_was_caught_is_no_end():
+    steps = "".join(f"step {i} loss {3 / (i + 1):.2f}\n" for i in range(5))
+    caught = TRACEBACK + "OSError: [Errno 5] Input/output error\n"
+    found = look(log=steps + caught + steps).findings
+    assert [(f.kind, f.fault) for f in found] == [("handled", False)]
+    assert "OSError: [Errno 5] Input/output error" in str(found[0].reason)
+    for text in (steps + caught, caught + steps, steps + caught + "step 7 loss 2.00\n"):
+        assert [f.kind for f in look(log=text).findings] == ["raised"]
+    prefixed = caught.replace("OSError", "[rank0]: OSError")
+    assert [f.kind for f in look(log=steps + prefixed + steps).findings] == ["raised"]
+    later = look(log=steps + caught + steps + "[rank1]: KeyError: 'a'\n").findings
+    assert [(f.kind, f.fault) for f in later] == [("raised", True), ("handled", False)]

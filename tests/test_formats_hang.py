@@ -5,15 +5,20 @@ import json
 import os
 import pickle
 import struct
+import zipfile
 from collections import OrderedDict
 from pathlib import Path
 
 import pytest
+from fuzzing import saved
 
 from roundelay import RoundelayError
+from roundelay.diagnose.given import Given
+from roundelay.diagnose.recognise import kinds_of
 from roundelay.diagnose.watched import watched_findings
 from roundelay.formats.flight import read_flight
 from roundelay.formats.pickled import read_pickle
+from roundelay.formats.saved import unsaved
 from roundelay.formats.watchdog import read_watchdog
 
 FILES = Path(__file__).parent / "files"
@@ -99,6 +104,33 @@ def test_the_same_as_json_and_packed():
     assert one(json.dumps(value).encode(), "x1.json").calls == one(DUMP).calls
     assert one(gzip.compress(DUMP)).calls == one(DUMP).calls
     assert one((FILES / "flight2.json").read_bytes(), "flight2.json").rank == 2
+
+
+@pytest.mark.parametrize("how", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_what_torch_save_has_written(how):
+    data = saved(DUMP, how)
+    assert one(data, "dump_1").calls == one(DUMP, "dump_1").calls
+    assert kinds_of(Given("dump_1", data=data)) == ("flight",)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (saved(DUMP)[:-40], "no sound zip"),
+        (saved(DUMP, zipfile.ZIP_LZMA), "that torch.save does not use"),
+        (saved(DUMP).replace(b"data.pkl", b"data.pkx"), "without data.pkl"),
+        (saved(b"\x80\x02cos\nsystem\n."), "class os.system"),
+        (saved(DUMP).replace(b"entries", b"entriez"), "no sound zip"),
+    ],
+)
+def test_archives_that_are_refused(data, words):
+    with pytest.raises(RoundelayError, match=words):
+        read_flight(data)
+
+
+def test_an_archive_that_grows_without_bound():
+    with pytest.raises(RoundelayError, match="grows beyond 1,000 bytes"):
+        unsaved(saved(bytes(10**6), zipfile.ZIP_DEFLATED), 1000)
 
 
 def test_several_dumps_in_one_file():

@@ -135,6 +135,8 @@ def change(log, where, value):
         (["policies", 0, "events", 0, "nodes"], [], "0 parts"),
         (["policies", 0, "events", 0, "exchange"], -1, ">= 0"),
         (["policies", 0, "events", 0, "above"], [[[0]]], "Expected `array` of length 2"),
+        (["policies", 0, "events", 0, "above"], [[[3, 0.5], [4, 0.5]]], "leaf 4 of 4"),
+        (["policies", 0, "events", 0, "above"], [[], [], [], []], "4 levels of switches, of 3"),
     ],
 )
 def test_what_cannot_have_happened_is_refused(told, where, value, said):

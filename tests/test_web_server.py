@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from threading import Event, Thread
 
@@ -57,11 +57,12 @@ class Client:
             return Answer(connection.getresponse())
 
 
-@pytest.fixture(scope="module")
-def client():
+@contextmanager
+def serving(**rules):
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        config = uvicorn.Config(make_app(), log_level="error", lifespan="off",
-                                http=patience.impatient(HEADERS, 256, refusal))  # fmt: skip
+        protocol = patience.impatient(HEADERS, 256, refusal)
+        protocol.rules = protocol.rules._replace(**rules)
+        config = uvicorn.Config(make_app(), log_level="error", lifespan="off", http=protocol)
         server = uvicorn.Server(config)
         thread = Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
@@ -69,6 +70,12 @@ def client():
         server.should_exit = True
         thread.join(30)
         assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def client():
+    with serving() as found:
+        yield found
 
 
 def refused(answer, status):
@@ -346,20 +353,20 @@ def test_names_of_hosts_ignore_case(client):
     assert client.get("/", headers={"Host": "LOCALHOST:80"}).status_code == 200
 
 
-def test_who_asks_nothing_whole_is_sent_away(client, monkeypatch):
-    monkeypatch.setattr(patience, "HEAD", 0.5)
-    assert client.get("/").status_code == 200
-    silent = [socket.create_connection(("127.0.0.1", client.port)) for _ in range(100)]
-    for line in silent[1:]:
-        line.sendall(b"GET / HTTP/1.1\r\nHost: 127.0")
-    assert client.get("/").status_code == 200
-    head, body = said(client.port, b"GET / HTTP/1.1\r\n")
-    assert head.startswith("HTTP/1.1 408")
-    assert "no whole head of a request in 0.5 s" in body["error"]
-    for line in silent:
-        line.settimeout(30)
-        assert line.recv(4096).startswith(b"HTTP/1.1 408")
-        line.close()
+def test_who_asks_nothing_whole_is_sent_away():
+    with serving(head=0.5) as client:
+        assert client.get("/").status_code == 200
+        silent = [socket.create_connection(("127.0.0.1", client.port)) for _ in range(100)]
+        for line in silent[1:]:
+            line.sendall(b"GET / HTTP/1.1\r\nHost: 127.0")
+        assert client.get("/").status_code == 200
+        head, body = said(client.port, b"GET / HTTP/1.1\r\n")
+        assert head.startswith("HTTP/1.1 408")
+        assert "no whole head of a request in 0.5 s" in body["error"]
+        for line in silent:
+            line.settimeout(30)
+            assert line.recv(4096).startswith(b"HTTP/1.1 408")
+            line.close()
 
 
 def test_work_that_nobody_wants_any_more_is_not_done():

@@ -26,9 +26,11 @@ from ..formats.nccl_tests import (
 )
 from ..i18n import Message, Translate, message
 from ..topology import Cluster
+from .cards import instance_of
 from .case import Case, generation_of, machine_of
 from .expected import Judged, Predict, Prediction, fitted, judge
-from .facts import Facts, read_facts
+from .facts import Facts
+from .facts_reader import read_facts
 from .finding import Evidence, Finding
 from .given import HEAD
 from .possible import Bounds, odd_findings, sound_facts, sound_table
@@ -48,11 +50,13 @@ class Report:
         findings: in order of weight.
         rows: of tables, each form beside what is expected; none without a cluster.
         notes: what was odd in the text, by line; 0 stands for all of it.
+        facts: that were judged, if no table was.
     """
 
     findings: tuple[Finding, ...]
     rows: tuple[Judged, ...]
     notes: tuple[Note, ...]
+    facts: Facts | None = None
 
     @property
     def ok(self) -> bool:
@@ -146,7 +150,12 @@ def judged_text(text: Text, file: str, cluster: Cluster | None, predict: Predict
 
 
 def _of_facts(facts: Facts, cluster: Cluster | None, predict: Predict, machine: Machine) -> Report:
-    name = machine_of(facts.card) if facts.card else None
+    one = instance_of(facts.machine) if facts.machine else None
+    if one is not None:
+        facts.card = facts.card or one.card
+        if not one.machine and not (facts.nics or facts.nic or facts.nic_per_card):
+            facts.nics, facts.nic = one.nics, one.nic
+    name = one.machine if one and one.machine else machine_of(facts.card or "")
     if cluster is None and name is not None:
         cluster = machine(name)
         if facts.nodes and cluster.hosts == 1:
@@ -155,6 +164,10 @@ def _of_facts(facts: Facts, cluster: Cluster | None, predict: Predict, machine: 
     notes = [
         Note(0, message("not understood, and left out: {name}", name=n)) for n in facts.unknown
     ]
+    notes += [
+        Note(0, message("{name} = {value} cannot be what its name says, and is left out",
+                        name=name, value=value)) for name, value in facts.odd
+    ]  # fmt: skip
     return _judged(facts, cluster, predict, tuple(notes))
 
 
@@ -163,7 +176,7 @@ def _judged(
 ) -> Report:
     sound, odd = sound_facts(facts, Bounds.of(cluster))
     told = findings(Case(sound, cluster, predict=predict))
-    return Report((*odd_findings(facts.file, odd), *told), (), notes)
+    return Report((*odd_findings(facts.file, odd), *told), (), notes, facts)
 
 
 def _scaled(cluster: Cluster, nodes: int) -> Cluster | None:

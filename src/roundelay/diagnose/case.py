@@ -12,6 +12,7 @@ from typing import Final
 from ..errors import RoundelayError
 from ..formats.nccl_tests import Row, Table, Timing, bus_factor
 from ..topology import Cluster
+from .cards import Card, card_of
 from .expected import Judged, Predict
 from .facts import Facts
 from .finding import Evidence, Figures, Finding, tell
@@ -34,7 +35,7 @@ GB: Final = 1e9
 
 def machine_of(card: str) -> str | None:
     """The named machine that has such cards, in the same form (PCIe or SXM), if one has."""
-    other = re.compile(r"\bPCIe\b", re.I), re.compile(r"\bSXM", re.I)
+    other = re.compile(r"\bPCIe\b|\bNVL\b|\bGH200", re.I), re.compile(r"\bSXM", re.I)
     name = next((name for kind, name in MACHINES.items() if kind in card.upper()), None)
     return None if name is None or other[name.endswith("-pcie")].search(card) else name
 
@@ -104,7 +105,34 @@ class Case:
         facts = self.facts
         if facts.inside is None and facts.links and facts.link_line:
             return facts.links * facts.link_line
+        if facts.inside is None and self.cluster is None:
+            kind = self.kind
+            linked = kind and (kind.joined in ("switch", "mesh", "cube") or self.bridged)
+            return kind.line if kind and linked and kind.line else None
         return facts.inside or (self.cluster.inside.rate / GB if self.cluster else None)
+
+    @property
+    def kind(self) -> Card | None:
+        """What is known of the card."""
+        return card_of(self.facts.card) if self.facts.card else None
+
+    @property
+    def bridged(self) -> bool:
+        """Whether an NVLink bridge joins all the cards, as somebody says."""
+        said = f"{self.facts.card} {' '.join(self.facts.texts.values())}".lower()
+        links = "bridge" in said or "nvlink" in said or bool(re.search(r"\bnv\d\b", said))
+        return links and "no nvlink" not in said and (self.ranks or 2) == 2
+
+    @property
+    def best_rate(self) -> float | None:
+        """The highest rate that was measured, GB/s."""
+        facts = self.facts
+        return facts.peak or facts.measured or max(facts.busbw.values(), default=None)
+
+    @property
+    def best_line(self) -> tuple[Evidence, ...]:
+        """The row of the highest bus bandwidth."""
+        return self.lines(self.best_row[0]) if self.best_row else ()
 
     @property
     def nic(self) -> float | None:
@@ -119,6 +147,9 @@ class Case:
         facts = self.facts
         if facts.nics is None and facts.nic_per_card is not None:
             return self.cards
+        if facts.nics is None and facts.nic and self.cluster:
+            line = self.cluster.nics.rate / GB
+            return self.cluster.nics.count if abs(facts.nic - line) < 0.05 * line else None
         return facts.nics or (self.cluster.nics.count if self.cluster else None)
 
     @property

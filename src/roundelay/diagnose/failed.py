@@ -28,6 +28,23 @@ NUMBERS: Final = MappingProxyType(
     }
 )  # fmt: skip
 """Numbers of results, by the names in the program's errors."""
+_LIKELY: Final = MappingProxyType(
+    {
+        1: "As a rule CUDA says out of memory, or memory of another card or process cannot be "
+           "mapped (P2P, IPC, cuMem), or driver and library do not fit one another.",
+        2: "As a rule it is a socket to another host (interface, firewall, a rank that has ended), "
+           "/dev/shm too small in a container, or RDMA (locked memory, a device that cannot be "
+           "opened).",
+        3: "As a rule another rank has ended, ranks do not see the same (versions, settings, "
+           "network cards), or the machine's layout cannot be read.",
+        4: "As a rule a buffer, a count or a number of ranks is wrong.",
+        5: "As a rule two ranks use one card, more ranks are started than there are cards, or "
+           "ranks call differently.",
+        6: "Another process of the job has ended or a connection to it broke: the first error is "
+           "in its log.",
+    }
+)  # fmt: skip
+"""What most often lies behind a result."""
 
 
 def _tells(text: str) -> bool:
@@ -39,7 +56,8 @@ def gave_up(file: str, log: NcclLog) -> Finding | None:
     """A thread's way back from a failure, in a log whose warnings only follow from it."""
     thread = next((t for t in log.threads.values() if t.failed and t.failed.result != GONE), None)
     told = any(_tells(said.text) for _, said in log.warned.values())
-    closed = any("Connection closed" in said.text for _, said in log.noted.values())
+    closed = any("Connection closed" in said.text
+                 for _, said in (*log.noted.values(), *log.warned.values()))  # fmt: skip
     if told or closed or thread is None or thread.failed is None:
         return None  # a rank that was told to stop comes back by the same way
     failed = thread.failed
@@ -74,7 +92,7 @@ def ended_with(file: str, log: NcclLog) -> Finding | None:
     return tell(
         "ended_with", file, figures,
         ["A call of NCCL ended with result {result}: {name}. That is only the kind of error: what "
-         "it was stands in NCCL's own log, which is not here."],
+         "it was stands in NCCL's own log, which is not here.", _LIKELY[number]],
         "Run again with NCCL_DEBUG=INFO (NCCL_DEBUG_FILE=nccl.%h.%p, one file a process) and read "
         "the first warning of all ranks.",
         cited(file, line), fault=True, confidence=0.5,

@@ -81,12 +81,14 @@ def said_jobs(said: Sequence[tuple[str, Watched]]) -> list[tuple[str, Watched]]:
             if firsts.setdefault(rank, first) != first:
                 return known
     whole = Watched(
-        _all(known, lambda w: w.timeouts), _all(known, lambda w: w.progress),
-        _all(known, lambda w: w.prints), _all(known, lambda w: w.ras),
-        next((w.next_operation for _, w in known if w.next_operation), ""),
-        tuple(dict.fromkeys(rank for _, w in known for rank in w.missing)),
-        _all(known, lambda w: w.gloo), _all(known, lambda w: w.stuck),
-        _all(known, lambda w: w.absent), next((w.cut for _, w in known if w.cut), None),
+        timeouts=_all(known, lambda w: w.timeouts), progress=_all(known, lambda w: w.progress),
+        prints=_all(known, lambda w: w.prints), ras=_all(known, lambda w: w.ras),
+        next_operation=next((w.next_operation for _, w in known if w.next_operation), ""),
+        missing=tuple(dict.fromkeys(rank for _, w in known for rank in w.missing)),
+        gloo=_all(known, lambda w: w.gloo), stuck=_all(known, lambda w: w.stuck),
+        signals=_all(known, lambda w: w.signals), reports=_all(known, lambda w: w.reports),
+        absent=_all(known, lambda w: w.absent),
+        cut=next((w.cut for _, w in known if w.cut), None),
     )  # fmt: skip
     return [(names([file for file, _ in known], 3), whole)]
 
@@ -103,6 +105,7 @@ def _ranked(file: str, said: Watched) -> Watched:
         said.timeouts = [t._replace(rank=rank) if t.rank is None else t for t in said.timeouts]
         said.progress = [p._replace(rank=rank) if p.rank is None else p for p in said.progress]
         said.stuck = [s._replace(rank=rank) if s.rank is None else s for s in said.stuck]
+        said.signals = [s._replace(rank=rank) if s.rank is None else s for s in said.signals]
     return said
 
 

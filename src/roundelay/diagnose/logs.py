@@ -14,10 +14,11 @@ from .finding import Evidence, Figures, Finding, cited, tell
 from .hints import host_settings
 from .interfaces import odd_interface
 from .log_rates import far_apart, impossible, tiny_pcie
+from .searches import searched
 from .seen import names
 from .told import calls_differ, settings
 from .warnings import warning_findings
-from .ways import no_gpudirect, sockets_only
+from .ways import in_memory, no_gpudirect, sockets_only
 
 SLOWER: Final = 3.0
 """Times NCCL's own estimate, from which a measured time is off."""
@@ -187,7 +188,7 @@ def stuck_in_start(file: str, log: NcclLog) -> Finding | None:
     """Ranks that have begun to start up and are not through."""
     begun = [t for t in log.threads.values() if t.started]
     waiting = [t for t in begun if not t.complete]
-    if not waiting or (len(waiting) == len(begun) and not log.warned and not log.others):
+    if not waiting:
         return None
     seen = {t.rank for t in begun}
     missing = [str(r) for r in range(min(log.size or 0, 10**5)) if r not in seen]
@@ -196,6 +197,8 @@ def stuck_in_start(file: str, log: NcclLog) -> Finding | None:
         "missing": names(missing), "ranks": log.size or 0,
     }  # fmt: skip
     reason = ["Start-up is not through on rank {waiting} (begun: {begun} of {ranks})."]
+    if len(waiting) == len(begun) and not log.warned and not log.others:
+        return _cut_off(file, figures, waiting)
     if missing:
         reason.append("Nothing is heard from rank {missing}: the others wait for it.")
     return tell("stuck_in_start", file, figures, reason,
@@ -204,11 +207,40 @@ def stuck_in_start(file: str, log: NcclLog) -> Finding | None:
                 fault=True, confidence=0.7, area="hang")  # fmt: skip
 
 
+def _cut_off(file: str, figures: Figures, waiting: Sequence[Thread]) -> Finding:
+    """Of a log that ends within the start, which may go on elsewhere."""
+    reason = ["The log ends before the start-up of rank {waiting} is through (begun: {begun} of "
+              "{ranks})."]  # fmt: skip
+    if figures["missing"]:
+        reason.append("If it hangs there, the others wait for rank {missing}, of which nothing is "
+                      "heard here.")  # fmt: skip
+    return tell("start_not_through", file, figures, reason,
+                "If it hangs: look at the ranks that are not heard from (their host, their own "
+                "log), at the interface that ranks use (NCCL_SOCKET_IFNAME) and at firewalls.",
+                cited(file, *[t.started for t in waiting][:3]), confidence=0.75,
+                area="hang")  # fmt: skip
+
+
+def aborted(file: str, log: NcclLog) -> Finding | None:
+    """Communicators that were aborted, in a log that does not say why."""
+    ended = [t for t in log.threads.values() if t.aborted]
+    if not ended or log.warned:
+        return None
+    figures: Figures = {"ranks": names([str(t.rank) for t in ended]), "count": len(ended)}
+    return tell("aborted", file, figures,
+                ["The communicator of rank {ranks} was aborted: the program gave it up, as a "
+                 "watchdog does after a timeout or an error elsewhere, and as torch does when it "
+                 "ends. NCCL itself tells of no error here."],
+                "Read what the program (the watchdog) wrote before, and the ends of the other "
+                "ranks' logs: who stopped first?", cited(file, *[t.aborted for t in ended][:3]),
+                confidence=0.7, area="hang")  # fmt: skip
+
+
 Rule = Callable[[str, NcclLog], Finding | None]
 RULES: Final[tuple[Rule, ...]] = (
-    calls_differ, gave_up, ended_with, stuck_in_start, odd_interface, tiny_pcie, settings,
-    no_gpudirect, sockets_only, beside_estimate, cliques, far_apart, cross_rails, host_settings,
-    chosen, built,
+    calls_differ, gave_up, ended_with, stuck_in_start, aborted, odd_interface, tiny_pcie, settings,
+    no_gpudirect, sockets_only, beside_estimate, cliques, in_memory, searched, far_apart,
+    cross_rails, host_settings, chosen, built,
 )  # fmt: skip
 """What weighs more comes first."""
 PLAIN: Final = "no_plugin"

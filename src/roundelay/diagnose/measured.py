@@ -9,6 +9,7 @@ from typing import Final
 from ..formats.nccl_tests import Measured, Table, bus_factor, sent_only
 from ..topology import Cluster
 from .beside import beside_findings
+from .cards import card_of
 from .expected import Judged
 from .finding import Evidence, Figures, Finding, tell
 from .possible import Bounds, sound_table
@@ -189,6 +190,9 @@ def _size_matters(table: Table, peak: float, figures: Figures) -> list[str]:
         return ["The largest size, {largest_bytes}, is small: a rate tells what the links carry "
                 "from 64 MiB on, and the peak shows at 1 GiB and above."]  # fmt: skip
     ours = table.ranks_from == "text" and not table.devices  # `roundelay bench`, over processors
+    kinds = [card_of(device.name) for device in table.devices]
+    if table.nodes == 1 and any(kind is not None and not kind.line for kind in kinds):
+        return []  # a rule tells what PCIe gives
     if largest >= LARGE and peak < LOW and not table.failed and not ours:
         return ["That is little for any link between cards: one network card of 100 Gb/s carries "
                 "12.5 GB/s one way, PCIe 3.0 x16 about 12. NCCL's log (NCCL_DEBUG=INFO) shows "

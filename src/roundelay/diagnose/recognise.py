@@ -6,10 +6,12 @@ import re
 from types import MappingProxyType
 from typing import Final
 
+from ..formats.saved import MARK, NAME
 from . import is_json_of_tests
 from .controller import MARK as _CONTROLLER
 from .given import HEAD, Given
 from .host import MARKS as _OF_HOST
+from .phrases import speaks
 
 # No mark may look at a byte more than a few hundred times, whatever the file: from the start of a
 # line it runs on once, and between two words only so far.
@@ -36,7 +38,21 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("inspector_prom", re.compile(rb"^\s{0,9}nccl_(?:p2p_)?(?:bus_bandwidth_gbs|"
                                   rb"(?:collective_)?exec_time_microseconds)\{", re.M)),
     ("nccl_log", re.compile(rb"[NR]?CCL (?:INFO|WARN|TRACE)\b|\bnccl[A-Z]\w{3,30}Error\b|"
-                            rb"NCCL [eE]rror\b|(?:Cuda|CUDA|HIP) failure:? (?:\d{1,4} )?'|"
+                            rb"(?:NCCL|RCCL|Nccl|nccl)[^\n]{0,300}?(?:unhandled (?:cuda|system) "
+                            rb"error|internal error|invalid (?:argument|usage)|remote process "
+                            rb"exited)|"
+                            rb"(?:Cuda|CUDA|HIP) failure:? [^'\n]{0,120}'[^']|"
+                            rb"(?:CUDA|Cuda|HIP)(?: driver| runtime)? error\b:? ?[^\n]|"
+                            rb"\b(?:cudaError|hipError|CUDA_ERROR_)\w{4}|\bError 80[234]: |"
+                            rb"Transport retry count exceeded|no usable transports/devices|"
+                            rb"(?:Unresponsive re|Unreachable re|UNDELIVERABLE)[^\n]|"
+                            rb"Memory access fault by GPU[^\n]|Cannot re-initialize CUDA in forked|"
+                            rb"peer access is not supported between|CUBLAS_STATUS_\w|"
+                            rb"(?:CUDA|HIP) failure \d{1,4}: [^\n]|"
+                            rb"Expected \d+ threads to join the rendezvous[^\n]|"
+                            rb"submitted to be reduced, gathered or broadcasted by subset|"
+                            rb"HSA_STATUS_ERROR|GDR driver version[^\n]|gdr_open failed|"
+                            rb"undefined symbol: p?nccl\w|"
                             rb"libibverbs: Warning|NCCL warning\(error\)|"
                             rb"Call to ibv_\w{1,40} failed|"
                             rb"NET/(?:IB|OFI)\w{0,3} ?: ?\w|Duplicate GPU detected|"
@@ -49,18 +65,38 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                             rb"Invalid scalar type|connectFullMesh|Timed out waiting \d+|"
                             rb"next_op=\w.{0,400}missing_ranks|watchdog got stuck for|"
                             rb"Using the loopback address|Not all ranks joining collective|"
-                            rb"gloo::EnforceNotMet|Timeout at NCCL work: \d")),
+                            rb"gloo::EnforceNotMet|Timeout at NCCL work: \d|"
+                            rb"Received a dump signal due|\] Timeout at collective: \w")),
     ("store", re.compile(rb"store->get\(|store[ -]based barrier on rank|client socket has |"
                          rb"RendezvousTimeoutError|RendezvousConnection|RendezvousClosedError|"
                          rb"EADDRINUSE|[Ff]ailed to recv, got 0 bytes|recvValue failed|"
                          rb"[Tt]imeout waiting for key|server socket has failed|"
-                         rb"wait timeout after \d")),
+                         rb"wait timeout after \d|waiting for clients\. \d|gai error: -|"
+                         rb"connect\(\) timed out\. Original|: Socket Timeout")),
     ("ended", re.compile(rb"OutOfMemoryError|oom[-_]kill|Out Of Memory|exited on signal|"
-                         rb"NVRM: Xid|exitcode\s*:|Traceback \(most recent call|"
+                         rb"NVRM: Xid|\bSXid \(|exitcode\s*:|return code = -?\d|EXIT STRING: |"
+                         rb"KILLED BY SIGNAL|Exited with exit code|"
+                         rb"terminated with (?:signal SIG|(?:exit )?code -?\d)|"
+                         rb"died with <Signals|Exit code: +\d|"
+                         rb"Traceback \(most recent call|"
                          rb"\btasks? [\d,-]{1,99}: (?:Killed|Segmentation|Bus error)|"
                          rb"line \d{1,9}: +\d{1,9} (?:Killed|Segmentation|Bus error)|"
                          rb"Fatal Python error|"
                          rb"^\[rank\d{1,7}\]:\s{0,9}[\w.]{1,99}(?:Error|Exception):", re.M)),
+    ("bandwidth", re.compile(rb"P2P=(?:En|Dis)abled [\w ()]{0,40}Matrix|"
+                             rb"memcpy (?:CE|SM) [CG]PU\(row\)|CANNOT Access Peer Device|"
+                             rb"copy peak bandwidth GB/s|Device Bandwidth, \d+ Device|"
+                             rb"^[ #|]{0,99}(?:size|payload|bytes)\b"
+                             rb"(?![^\n]{0,200}\btime\b[^\n]{0,200}\bbusbw)[^\n]{0,200}?"
+                             rb"(?:\bBW\b|bandwidth|algbw|Latency|t_avg|t_min|throughput)|"
+                             rb"^[^\n]{0,9}(?:Transfer |Message )Size[^\n]{0,40}Bandwidth|"
+                             rb"average bandwidth of \w{1,40} with a|"
+                             rb"[\d.]{1,9} [KMG]?Bytes {1,9}[\d.]{1,9} [KMG]?bits/sec",
+                             re.M | re.I)),
+    ("iterations", re.compile(rb"elapsed time per iteration \(ms\):")),
+    ("stacks", re.compile(rb"^[^\n]{0,60}Thread (?:0x)?[\dA-Fa-f]{1,20} \((?:active|idle)|"
+                          rb"^[^\n]{0,60}(?:Current t|T)hread 0x[\da-f]{1,20}[^\n]{0,40} \(most "
+                          rb"recent call first\):|^#0 [^\n]{1,400}\n#1 ", re.M)),
     ("nccl_tests", re.compile(rb"\bbusbw\b|# nThread|Avg bus bandwidth|Test (?:CUDA|NCCL) failure|"
                               rb"^[^\n]*\b\d+ +\d+ +(?:u?int\d+|half|float|double|bfloat16) +"
                               rb"(?:none|sum|prod|max|min|avg|mulsum|all|\d+\.\d+)\b|"
@@ -107,17 +143,20 @@ _CHAKRA: Final = re.compile(rb"[\x80-\xff]*[\x03-\x7f]\x0a[\x03-\x08\x0b\x0c\x0e
 """A length, and a message that begins with a version."""
 _LATER: Final = MappingProxyType(
     {
-        "nccl_log": (b"CCL INFO", b"CCL WARN", b"CCL TRACE"),
+        "nccl_log": (b"CCL INFO", b"CCL WARN", b"CCL TRACE", b"CUDA error: "),
         "watchdog": (b"WorkNCCL(", b"detected by watchdog", b"CollectiveFingerPrint(", b"NCCLRAS",
                      b"gloo/transport", b"onnectFullMesh", b"monitoredBarrier", b"Timed out wait",
                      b"next_op=", b"watchdog got stuck", b"Using the loopback address",
-                     b"Not all ranks joining", b"gloo::EnforceNotMet", b"Timeout at NCCL work"),
+                     b"Not all ranks joining", b"gloo::EnforceNotMet", b"Timeout at NCCL work",
+                     b"Received a dump sig", b"] Timeout at collective"),
         "store": (b"store->get(", b"store based barrier on rank", b"client socket has ",
                   b"RendezvousTimeout", b"EADDRINUSE", b"got 0 bytes", b"recvValue failed",
-                  b"imeout waiting for key", b"wait timeout after"),
+                  b"imeout waiting for key", b"wait timeout after", b"waiting for clients"),
         "ended": (b"OutOfMemoryError", b"oom_kill", b"oom-kill", b"Out Of Memory",
                   b"exited on signal", b"NVRM: Xid", b"exitcode", b"Traceback (most recent call",
-                  b": Killed", b": Segmentation", b": Bus error"),
+                  b": Killed", b": Segmentation", b": Bus error", b" CANCELLED AT ", b"MPI_ABORT",
+                  b"Exited with exit code",
+                  b"SXid ("),
     }
 )  # fmt: skip
 """Words by which a text is of a kind, wherever in it they stand."""
@@ -139,6 +178,8 @@ def kinds_of(given: Given) -> tuple[str, ...]:
         head[:1] in b"(]}" and b"entries" in head and b"\n" not in start[:1]
     ):
         return ("flight",)
+    if head.startswith(MARK) and NAME.encode() in head:
+        return ("flight",)
     if _CHAKRA.match(head):
         return ("execution_trace",)
     if start[:1] in (b"{", b"["):
@@ -156,6 +197,8 @@ def kinds_of(given: Given) -> tuple[str, ...]:
     if element and (start[:1] == b"<" or b"NCCL INFO" not in head):
         return (XML_KINDS.get(element[1], "nccl_topology"),)
     found = dict.fromkeys(kind for kind, mark in _MARKS if mark.search(head))
+    if "ended" not in found and speaks(head):
+        found["ended"] = None
     return _later(given, head, tuple(found))
 
 

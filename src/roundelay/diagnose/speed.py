@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..errors import RoundelayError
 from ..formats.nccl_tests import Measured, NoTable, read_nccl_tests_json
 from ..formats.note import Note
@@ -11,9 +13,20 @@ from . import Machine as Named
 from . import Text, check, judged_text, read_text
 from .case import machine_of
 from .diagnosis import Diagnosis, Model
-from .finding import Evidence, tell
+from .facts import Facts
+from .finding import Evidence, Figures, Finding, tell
 from .given import Given
 from .measured import measured_findings
+
+KNOWN: Final = ("card", "ranks", "nodes", "cards", "nics", "nic", "nic_per_card", "inside", "busbw",
+                "algbw", "peak", "average", "measured", "network", "expected", "before", "after",
+                "by_nodes", "by_ranks", "by_version", "by_pair", "runs", "times", "sizes",
+                "settings", "machine")  # fmt: skip
+"""Facts that are told where nothing follows from them."""
+MEASURED: Final = frozenset(("busbw", "algbw", "peak", "measured", "before", "by_nodes", "by_ranks",
+                             "by_version", "by_pair", "runs", "average", "times"))  # fmt: skip
+CARRIERS: Final = frozenset(("card", "nic", "nic_per_card", "inside", "machine"))
+"""Facts of which one of each kind is needed to judge."""
 
 
 def take_facts(found: Diagnosis, given: Given, model: Model) -> None:
@@ -24,8 +37,33 @@ def take_facts(found: Diagnosis, given: Given, model: Model) -> None:
         what = message("left out: {error}", error=str(error).removeprefix(f"{given.name}: "))
         found.notes.append((given.name, Note(0, what)))
         return
-    found.findings += report.findings
+    found.findings += report.findings or _understood(given.name, report.facts)
     found.notes += [(given.name, note) for note in report.notes]
+
+
+def _understood(file: str, facts: Facts | None) -> list[Finding]:
+    """Of facts of which nothing can be said: what is known of them, and what is missing."""
+    known = {name: value for name in KNOWN if (value := getattr(facts, name, None))}
+    if not known:
+        return []
+    shown = [f"{name} = {_shown(value)}" for name, value in known.items()]
+    reason = ["Understood: {known}."]
+    if not MEASURED & set(known):
+        reason.append("What was measured is missing: busbw_GBps at the largest size.")
+    if not CARRIERS & set(known):
+        reason.append("What carries it is missing: gpu, nodes, nics_per_node, nic_Gbps.")
+    if len(reason) == 1:
+        reason.append("By these figures alone nothing is off or odd.")
+    figures: Figures = {"known": "; ".join(shown)}
+    return [tell("understood", file, figures, reason,
+                 "Write these into the object, too, or give the table that nccl-tests prints.",
+                 confidence=0.5)]  # fmt: skip
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_shown(each)}".strip() for key, each in list(value.items())[:6])
+    return f"{value:g}" if isinstance(value, float) else str(value)[:80]
 
 
 def take_text(found: Diagnosis, given: Given, model: Model) -> None:
@@ -33,6 +71,8 @@ def take_text(found: Diagnosis, given: Given, model: Model) -> None:
     try:
         text = read_text(given.lines)
     except NoTable as error:
+        if given.name in found.measured:
+            return
         if any(name == given.name for name, _ in found.logs):  # a log may hold words of a table
             what = message("left out: {error}", error=str(error))
             found.notes.append((given.name, Note(0, what)))

@@ -17,7 +17,8 @@ from .seen import names
 KEPT: Final = 10**4
 """Lines of a kind."""
 _WORDS: Final = (b"store", b"Store", b"endezvous", b"client socket", b"server socket",
-                 b"EADDRINUSE", b"recvValue", b"ailed to recv")  # fmt: skip
+                 b"EADDRINUSE", b"recvValue", b"ailed to recv", b"for clients",
+                 b"gai error", b"connect() timed out", b"cket Timeout", b"keep-alive")  # fmt: skip
 
 
 class _Rule(NamedTuple):
@@ -48,6 +49,19 @@ _RULES: Final = (
            "job of this host, or because two processes both take themselves for rank 0."],
           "End what is left of the run before (ss -ltnp shows who listens), or take another port: "
           "MASTER_PORT, torchrun --master-port, or --standalone for one host.", 0.9),
+    _Rule("no_name", re.compile(r"addresses? of \(?\[?(?P<host>[^\],) ]+?)\]?, \d+\) "
+                                r"cannot be retrieved|gai error: -\d+|"
+                                r"getaddrinfo.{0,80}Name or service"),
+          ["The name of rank 0's host ({host}) leads to no address on this host: it is not in DNS "
+           "or /etc/hosts (yet), or misspelt."],
+          "getent hosts NAME on that host; in Kubernetes the headless service must exist, and "
+          "publish addresses before pods are ready; else give MASTER_ADDR as an address.", 0.9),
+    _Rule("clients_missing", re.compile(r"Timed out after (?P<seconds>\d+) seconds waiting for "
+                                        r"clients\. (?P<there>\d+)/(?P<world>\d+) clients joined"),
+          ["Of {world} processes {there} came to the store within {seconds} s: the others were not "
+           "started, ended before it, or look for it at another address or port."],
+          "Count the processes on all hosts against nodes times processes a node; give all the "
+          "same MASTER_ADDR and MASTER_PORT, and see the firewall (nc -vz HOST PORT).", 0.9),
     _Rule("store_unreachable", re.compile(
         r"client socket has .{0,80}connect to \(?\[?(?P<host>[^\],) ]+?)\]?(?:, |:)(?P<port>\d+)"),
           ["A rank cannot connect to the store of rank 0 at {host}, port {port}: rank 0 does not "
@@ -56,12 +70,23 @@ _RULES: Final = (
           "See that MASTER_ADDR is an address of rank 0's host that all reach (not localhost, not "
           "docker's), that the port is open (nc -vz HOST PORT), and that rank 0 has started.",
           0.85),
+    _Rule("agent_lost", re.compile(r"The node '(?P<node>[^']{1,100})' has failed to send a "
+                                   r"keep-alive"),
+          ["The launcher of {node} cannot reach the rendezvous any more: the host that holds it "
+           "has ended or is cut off. Ranks on that node may be sound."],
+          "Read the log of the launcher at the --rdzv-endpoint: its end is the first one.", 0.8),
     _Rule("rendezvous_failed", re.compile(r"RendezvousTimeoutError|RendezvousConnectionError|"
                                           r"RendezvousClosedError"),
           ["The launchers of the hosts have not found one another: too few came in time, one "
            "cannot reach the endpoint, or what is left of a run before has closed it."],
           "Give every host the same --rdzv-endpoint (an address of one of them), --rdzv-id and "
           "--nnodes, start them within the timeout, and take a new --rdzv-id for a new run.", 0.8),
+    _Rule("store_unanswered", re.compile(r"connect\(\) timed out\. Original timeout was|"
+                                         r"\bSocket Timeout\b"),
+          ["A rank waited in vain for rank 0's store: rank 0 has not started there, the address or "
+           "port leads elsewhere, a firewall is in between, or rank 0 is busy or gone."],
+          "See that MASTER_ADDR and MASTER_PORT are the same on all ranks and reach rank 0's host "
+          "(nc -vz HOST PORT), and that rank 0 runs.", 0.75),
     _Rule("store_lost", re.compile(r"(?:[Ff]ailed to recv, got 0 bytes|recvValue failed|"
                                    r"sendBytes failed|TCPStore.*?Broken pipe|"
                                    r"TCPStore.*?Connection (?:reset|was likely closed))"),

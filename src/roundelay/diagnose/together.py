@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ..errors import RoundelayError
+from ..formats.bandwidth import read_bandwidth_lines
 from ..formats.chakra import read_chakra
 from ..formats.chrome import read_chrome
 from ..formats.ended import read_ended_lines
@@ -16,6 +17,7 @@ from ..formats.iblink import read_iblinkinfo, read_ibnet_flat
 from ..formats.ibnet import read_ibnetdiscover
 from ..formats.inspector import read_inspector_lines
 from ..formats.inspector_prom import read_inspector_prom
+from ..formats.iterations import read_iterations
 from ..formats.kineto import read_kineto
 from ..formats.kueue import read_kueue
 from ..formats.lstopo import read_lstopo
@@ -30,6 +32,7 @@ from ..formats.plain import text_of
 from ..formats.ras import read_ras
 from ..formats.rocm_topo import read_rocm_topo
 from ..formats.slurm import read_topology_conf
+from ..formats.stacks import read_stacks_lines
 from ..formats.topo_matrix import read_peers, read_topo_matrix, tables_of
 from ..formats.topograph import read_topograph
 from ..formats.topology_yaml import read_topology_yaml
@@ -39,6 +42,7 @@ from ..topology import Cluster
 from . import Machine as Named
 from .alike import alike_findings
 from .apart import apart_findings
+from .bandwidths import bandwidth_findings
 from .calls import call_findings, jobs_of
 from .controller import controller_findings
 from .diagnosis import Diagnosis, Model
@@ -50,12 +54,14 @@ from .finding import Finding, of_file
 from .given import Given
 from .graphs import graph_findings
 from .host import TOLD as OF_HOST
+from .iterations import iteration_findings
 from .jobs import log_jobs, resting_on, said_jobs
 from .kernel_shares import table_of_kernels_findings
 from .logs import log_findings
 from .machines import machine_findings
 from .orders import dump_findings, trace_findings
 from .peers import peer_findings
+from .phrases import LATER, phrase_findings
 from .pieces import piece_findings
 from .placements import kueue_findings, nodelist_findings
 from .plans import msccl_findings, plan_findings, read_plan
@@ -64,6 +70,7 @@ from .ras import ras_findings
 from .recognise import kinds_of
 from .seen import names
 from .speed import take_facts, take_json, take_text
+from .stacks import stack_findings
 from .stores import store_findings
 from .times import averaged_findings, graph_time_findings, inspected_findings, time_findings
 from .watched import watched_findings
@@ -126,15 +133,21 @@ def diagnose(
 
 def _joint(found: Diagnosis) -> list[Finding]:
     """Of files that make one picture; what a rank has ended of is not told of NCCL's part again."""
-    ended = ended_findings(found.ended)
+    ended = ended_findings(found.ended, found.told)
     full = any(finding.kind == "out_of_memory" for finding in ended)
     logged = [f for f in _logged(found) if not (full and f.kind == "out_of_memory")]
     dumped = _dumped(found)
-    hangs = any(f.area == "hang" for f in (*logged, *found.findings))
+    if any(f.kind == "never_called" for f in found.findings):
+        logged = [f for f in logged if f.kind != "timed_out"]
+    hangs = any(f.area == "hang" and f.fault and f.kind not in LATER
+                for f in (*logged, *found.findings))  # fmt: skip
     if dumped or hangs:  # which say more than an exit code
         ended = [f for f in ended if f.kind != "ended_first"]
+    first = any(f.fault and f.kind not in LATER for f in (*ended, *logged, *found.findings))
+    if first:
+        found.findings = [f for f in found.findings if f.kind not in LATER]
     return [
-        *ended, *dumped, *logged,
+        *ended, *dumped, *logged, *stack_findings(found.stacks),
         *time_findings(found.traces), *trace_findings(found.traces), *ras_findings(found.reports),
         *inspected_findings(found.inspected), *averaged_findings(found.averaged),
     ]  # fmt: skip
@@ -318,6 +331,23 @@ def _store(found: Diagnosis, given: Given, model: Model) -> None:
 
 def _ended(found: Diagnosis, given: Given, model: Model) -> None:
     found.ended += read_ended_lines(given.lines(), given.name)
+    told, lines = phrase_findings(given.name, given.lines())
+    found.findings += told
+    found.told[given.name] = lines
+
+
+def _stacks(found: Diagnosis, given: Given, model: Model) -> None:
+    found.stacks += read_stacks_lines(given.lines(), given.name)
+
+
+def _bandwidth(found: Diagnosis, given: Given, model: Model) -> None:
+    told = bandwidth_findings(given.name, read_bandwidth_lines(given.lines()))
+    found.measured |= {given.name} if told else set()
+    found.findings += told
+
+
+def _iterations(found: Diagnosis, given: Given, model: Model) -> None:
+    found.findings += iteration_findings(given.name, read_iterations(given.lines()))
 
 
 def _flight(found: Diagnosis, given: Given, model: Model) -> None:
@@ -426,6 +456,8 @@ TAKE: Final = MappingProxyType(
         **{kind: _machine(read) for kind, read in READ.items()}, "topo_matrix": _matrices,
         "nccl_graph": _told(read_nccl_graph, graph_findings),
         "nccl_log": _log, "watchdog": _watchdog, "ended": _ended, "store": _store,
+        "bandwidth": _bandwidth, "iterations": _iterations,
+        "stacks": _stacks,
         "flight": _flight, "nccl_tests": take_text,
         "nccl_tests_json": take_json,
         "facts": take_facts, **{kind: _fabric(read) for kind, read in FABRICS.items()},

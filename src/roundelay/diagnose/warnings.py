@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ..formats.nccl_log import NcclLog, Warned
-from .causes import CAUSES, EXPLAINED, FOLLOWS, LATER, Cause
+from .causes import CAUSES, EXPLAINED, FOLLOWS, LATER, Cause, spelled
 from .causes.places import place_of
 from .finding import Figures, Finding, cited, tell
 from .hints import HINTS
@@ -48,7 +48,7 @@ def warning_findings(file: str, log: NcclLog) -> list[Finding]:
 
 def _said(warned: Warned) -> str:
     """Where and what, as causes look for it."""
-    return f"{warned.place} {warned.text}"
+    return spelled(f"{warned.place} {warned.text}")
 
 
 def _caused(file: str, count: int, warned: Warned, cause: Cause) -> Finding:

@@ -7,6 +7,8 @@ from math import gcd
 from typing import Final
 
 from ..formats.watchdog import Print, Progress, Timeout, Watched
+from ..i18n import counted
+from .behind import behind, desync
 from .finding import Figures, Finding, cited, tell
 from .gloo import gloo_finding
 from .seen import names
@@ -16,6 +18,9 @@ STRAY: Final = 10**7
 begin at a random number that rank 0 chooses for all."""
 LATE: Final = 1.5
 """Times the limit, from which a watchdog spoke much too late."""
+UNEQUAL: Final = frozenset({"SEND", "RECV", "COALESCED", "ALLTOALL", "ALLTOALL_BASE", "UNKNOWN",
+                            "RECVANYSOURCE", "GATHER", "SCATTER"})  # fmt: skip
+"""Calls in which ranks may do different things under one number."""
 
 
 def prints_differ(file: str, said: Watched) -> Finding | None:
@@ -109,7 +114,7 @@ def counts_differ(file: str, said: Watched) -> Finding | None:
         if rank not in first or timeout.sequence < first[rank].sequence:
             first[rank] = timeout
     places = {timeout.sequence for timeout in first.values()}
-    if len(places) < 2:
+    if len(places) < 2 or 0 in places:
         return None
     low, high = min(places), max(places)
     behind = sorted(rank for rank, t in first.items() if t.sequence == low)
@@ -185,6 +190,8 @@ def stuck_together(file: str, said: Watched) -> Finding | None:
     if said.cut and said.cut[1] == one.sequence:
         ranks.add(said.cut[0])
     seen = sorted(rank for rank in ranks if rank is not None)
+    if not one.sequence:
+        return _unnumbered(file, said, seen)
     figures: Figures = {
         "sequence": one.sequence, "operation": one.operation,
         "ranks": names([str(r) for r in seen]),
@@ -202,7 +209,7 @@ def stuck_together(file: str, said: Watched) -> Finding | None:
         reason.append("Of lower rank numbers, {silent} do not report.")
     enqueued = max((p.enqueued for p in said.progress), default=0)
     if enqueued > one.sequence:
-        figures |= {"queued": enqueued, "completed": max(p.completed for p in said.progress)}
+        figures |= {"queued": enqueued, "completed": _completed(said)}
         reason.append("Behind it calls up to {queued} are queued; the last that ended is "
                       "{completed}.")  # fmt: skip
     reason.append("So look for a rank that does not report (it never came, or has died), then for "
@@ -213,6 +220,63 @@ def stuck_together(file: str, said: Watched) -> Finding | None:
         "Find the ranks that say nothing, and read the end of their logs; have every rank write a "
         "flight recorder dump (TORCH_FR_BUFFER_SIZE=2000, TORCH_NCCL_DUMP_ON_TIMEOUT=1).",
         cited(file, *[t.line for t in timeouts[:4]]), fault=True, confidence=0.85, area="hang",
+    )  # fmt: skip
+
+
+def _completed(said: Watched) -> int | str:
+    last = max(p.completed for p in said.progress)
+    return "?" if last < 0 else last
+
+
+def _unnumbered(file: str, said: Watched, ranks: Sequence[int]) -> Finding:
+    """All are in the same call, whose number old versions do not say."""
+    one = said.timeouts[0]
+    figures: Figures = {
+        "ranks": names([str(r) for r in ranks]) or "?", "operation": one.operation,
+        "elements": one.elements if one.elements is not None else "?", "limit_ms": one.timeout_ms,
+    }  # fmt: skip
+    return tell(
+        "stuck_together", file, figures,
+        ["Rank {ranks} waits in {operation} of {elements:element|elements}, for longer than "
+         "{limit_ms} ms. Which call of the run it is, this version of PyTorch does not say.",
+         "So look for a rank that does not report (it never came, or has died), then for a fault "
+         "of network or card."],
+        "Find the ranks that say nothing, and read the end of their logs; TORCH_DISTRIBUTED_DEBUG="
+        "DETAIL and NCCL_DESYNC_DEBUG=1 make torch name who differs and who is behind.",
+        cited(file, *[t.line for t in said.timeouts[:4]]), fault=True, confidence=0.8, area="hang",
+    )  # fmt: skip
+
+
+def different_calls(file: str, said: Watched) -> Finding | None:
+    """Ranks wait under the same number in different calls, or in sizes that differ."""
+    if len({said.group_of(t) for t in said.timeouts} - {""}) > 1:
+        return None
+    first: dict[int | None, Timeout] = {}
+    for timeout in said.timeouts:
+        first.setdefault(timeout.rank, timeout)
+    first.pop(None, None)
+    by: dict[tuple[str, int | None], list[Timeout]] = {}
+    for timeout in first.values():
+        by.setdefault((timeout.operation, timeout.elements), []).append(timeout)
+    operations = {operation for operation, _ in by}
+    if len({t.sequence for t in first.values()}) > 1 or len(by) < 2 or operations & UNEQUAL:
+        return None
+    parts = [f"rank {names([str(t.rank) for t in told], 8)}: {operation}, "
+             f"{counted('?' if size is None else size, 'element', 'elements')}"
+             for (operation, size), told in by.items()]  # fmt: skip
+    at = next(iter(first.values())).sequence
+    figures: Figures = {"parts": "; ".join(parts[:8]), "sequence": at or "?"}
+    reason = ["Under the same number (sequence {sequence}) ranks wait in calls that do not fit "
+              "together: {parts}. Where these are of one group, none of them can end."
+              if at else
+              "Ranks wait in calls that do not fit together: {parts}. Where these are of one "
+              "group, none of them can end."]  # fmt: skip
+    return tell(
+        "calls_differ" if len(operations) > 1 else "sizes_differ", file, figures, reason,
+        "Look for a branch that the ranks take differently, or for data of different lengths; "
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL names the first call that differs.",
+        cited(file, *[told[0].line for told in by.values()][:4]), fault=True, confidence=0.8,
+        area="hang",
     )  # fmt: skip
 
 
@@ -227,7 +291,7 @@ def stuck_at(file: str, said: Watched) -> Finding | None:
         "behind": "?" if low.rank is None else low.rank,
         "ahead": "?" if high.rank is None else high.rank, "sequence": low.at,
         "queued": max(p.enqueued for p in said.progress),
-        "completed": max(p.completed for p in said.progress), "apart": high.at - low.at,
+        "completed": _completed(said), "apart": high.at - low.at,
     }  # fmt: skip
     evidence = cited(file, *[p.line for p in said.progress][:4])
     if low.at != high.at:
@@ -239,10 +303,16 @@ def stuck_at(file: str, said: Watched) -> Finding | None:
             "on data, or a call under a condition on the rank.",
             evidence, fault=True, confidence=0.85, area="hang",
         )  # fmt: skip
+    reached = ("Rank {ranks} waited in vain in sequence {sequence}; up to {completed} all calls "
+               "have ended, and up to {queued} they are queued. Which call it is, no line here "
+               "says.")  # fmt: skip
+    if low.at == 1:
+        reached = ("Rank {ranks} waited in vain in the first call of its group ({queued} queued): "
+                   "not all ranks have come to it, or they do not reach one another. Which call it "
+                   "is, no line here says.")  # fmt: skip
     return tell(
         "stuck_together", file, figures,
-        ["Rank {ranks} waited in vain in sequence {sequence}; up to {completed} all calls have "
-         "ended, and up to {queued} they are queued. Which call it is, no line here says.",
+        [reached,
          "So look for a rank that does not report (it never came, or has died), then for "
          "a fault of network or card."],
         "Look above in the log for WorkNCCL(SeqNum=...), which names the call and its size; have "
@@ -319,8 +389,8 @@ def gloo(file: str, said: Watched) -> Finding | None:
 
 Rule = Callable[[str, Watched], Finding | None]
 RULES: Final[tuple[Rule, ...]] = (
-    prints_differ, groups_stuck, counts_differ, stuck_together, stuck_at, never_joined, ras,
-    watchdog_stuck, gloo,
+    prints_differ, desync, groups_stuck, counts_differ, different_calls, behind, stuck_together,
+    stuck_at, never_joined, ras, watchdog_stuck, gloo,
 )  # fmt: skip
 
 

@@ -56,6 +56,16 @@ def sockets_only(file: str, log: NcclLog) -> Finding | None:
     if not ways or len(ways) < len(log.networks):
         return None
     figures: Figures = {"connections": sum(w.staged for w in ways)}
+    if {t.nodes for t in log.threads.values() if t.nodes} == {1}:
+        return tell(
+            "sockets_only", names(sorted({w.host for w in ways})), figures,
+            ["All connections ({connections}) go over TCP sockets, though all ranks are on one "
+             "host: P2P and shared memory are turned off, or cannot be used between these "
+             "processes."],
+            "Unset NCCL_P2P_DISABLE and NCCL_SHM_DISABLE; give containers of one host the same "
+            "/dev/shm and IPC namespace (--ipc=host).",
+            cited(file, *(w.first_staged for w in ways[:2])), fault=True, area="machine",
+        )  # fmt: skip
     return tell(
         "sockets_only", names(sorted({w.host for w in ways})), figures,
         ["All connections between hosts ({connections}) go over TCP sockets: no RDMA network card "
@@ -63,4 +73,27 @@ def sockets_only(file: str, log: NcclLog) -> Finding | None:
         "See that the container has /dev/infiniband, that NCCL_IB_DISABLE is not 1 and NCCL_IB_HCA "
         "names cards that exist; on clouds see that the network plugin is loaded.",
         cited(file, *(w.first_staged for w in ways[:2])), fault=True, area="machine",
+    )  # fmt: skip
+
+
+def in_memory(file: str, log: NcclLog) -> Finding | None:
+    """Cards of one host exchange through its memory."""
+    staged = sum(v for k, v in log.transports.items() if k.startswith("SHM"))
+    direct = sum(v for k, v in log.transports.items() if k.startswith("P2P"))
+    if not staged:
+        return None
+    figures: Figures = {"staged": staged, "direct": direct, "all": staged + direct}
+    reason = ["{staged} of {all} connections inside hosts go through the host's memory (SHM), each "
+              "byte twice over PCIe, and {direct} directly from card to card (P2P)."]  # fmt: skip
+    if direct:
+        reason.append("So it is where some cards are on different sockets or PCIe roots, which "
+                      "NCCL does not join by P2P; they bound the ring.")  # fmt: skip
+    else:
+        reason.append("Without NVLink that is usual: the driver offers no P2P for these cards "
+                      "(GeForce), they are far apart, or NCCL_P2P_DISABLE or NCCL_P2P_LEVEL, a "
+                      "virtual machine or a container's limits rule it out.")  # fmt: skip
+    return tell(
+        "in_memory", file, figures, reason,
+        "See nvidia-smi topo -p2p r and topo -m; where P2P is to be had and works, NCCL_P2P_LEVEL="
+        "SYS allows it over longer ways: measure both.", confidence=0.85, area="machine",
     )  # fmt: skip

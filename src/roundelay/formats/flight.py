@@ -18,6 +18,7 @@ from ..i18n import message
 from .note import Note
 from .pickled import read_pickle
 from .plain import unpacked
+from .saved import unsaved
 
 ENTRIES: Final = 10**6
 TENSORS: Final = 64
@@ -93,13 +94,13 @@ def read_flight(data: bytes, name: str = "-") -> tuple[Dump, ...]:
     """The dumps in a file: one, a list of them, or one by rank.
 
     Args:
-        data: a pickle, or JSON; gzip is unpacked.
+        data: a pickle, JSON, or what torch.save has written; gzip is unpacked.
         name: of the file; a number at its end is the rank where the dump does not tell.
 
     Raises:
         RoundelayError: it is no dump; a pickle that asks for any class is not run.
     """
-    data = unpacked(data)
+    data = unsaved(unpacked(data))
     if data.lstrip()[:1] in (b"{", b"["):
         try:
             value = msgspec.json.decode(data)

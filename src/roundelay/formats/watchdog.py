@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from io import BytesIO
+from math import prod
 from typing import Any, Final, NamedTuple
 
 from ..errors import RoundelayError
+from .desync import Desync, DesyncReader
 from .nccl_log import Line, lines_of
 from .plain import unpacked
 
@@ -22,7 +24,7 @@ SPEAKS: Final = re.compile(
     rb"monitoredBarrier|Timed out waiting|next_op=|Connection closed by peer|does not support|"
     rb"Invalid scalar type|Address already in use|watchdog got stuck|loopback address|"
     rb"Timeout at NCCL work|SO_ERROR: |ot all ranks joining|missing ranks: \{|collective: |"
-    rb"is running collective:"
+    rb"is running collective:|Received a dump signal due|\] Timeout at collective: "
 )
 """What stands in every message."""
 LONGEST: Final = 2000
@@ -32,10 +34,14 @@ _RANK: Final = re.compile(
     r"\[Rank (\d{1,15})\]|(?:PG[^\]]*|\[)Rank (\d{1,15})\]|\[rank(\d{1,15})\]"
 )
 _WORK: Final = re.compile(
-    r"WorkNCCL\(SeqNum=(\d{1,15}),\s*OpType=(\w+)"
-    r"(?:,\s*NumelIn=(\d{1,15}),\s*NumelOut=(\d{1,15}))?"
+    r"WorkNCCL\((?:SeqNum=(\d{1,15}),\s*)?OpType=(\w+)"
+    r"(?:,\s*Numel(?:In)?=(\d{1,20})(?:,\s*NumelOut=\d{1,20})?|"
+    r",\s*TensorShape=\[([\d, ]{0,300})\])?"
     r"(?:,[^)]*?)?,\s*Timeout\(ms\)=(\d{1,15})\)(?:\s*ran\s+for\s+(\d{1,15}) milliseconds)?"
 )
+"""A call: SeqNum is there since torch 1.13, TensorShape up to 2.0."""
+COUNTLESS: Final = 2**60
+"""Elements of a call from which they are no number of elements (of coalesced calls it is -1)."""
 _CUT: Final = re.compile(rb"WorkNCCL\(SeqNum=(\d{1,15}),")
 _PROGRESS: Final = re.compile(
     r"(?:detected by watchdog at work|Timeout at NCCL work)(?: sequence id)?: "
@@ -52,6 +58,10 @@ _SIZE: Final = re.compile(r"\s*\d{1,15}\s*")
 _RAS: Final = re.compile(r"rank=(\d{1,15}) (enqueued|completed|started)=(\d{1,15})")
 _NEXT: Final = re.compile(r"next_op=(\S+)")
 _MISSING: Final = re.compile(r"missing_ranks=([\d,]+)")
+_SIGNAL: Final = re.compile(
+    r"Received a dump signal due to a collective timeout from\s+(?:rank (\d{1,15})|this local rank)"
+    r".{0,200}?Last enqueued NCCL work: (-?\d{1,15}), last completed NCCL work: (-?\d{1,15})"
+)
 _STUCK: Final = re.compile(r"watchdog got stuck for (\d{1,9}) seconds")
 _ABSENT: Final = re.compile(r"ot all ranks joining collective\D{0,40}(\d{1,15})")
 _ABSENT_CALL: Final = re.compile(r"^\s*collective: (?:\w+:)?(\w+)")
@@ -59,7 +69,10 @@ _ABSENT_RANKS: Final = re.compile(r"missing ranks: {([\d, ]{1,10000})}", re.I)
 
 
 class Timeout(NamedTuple):
-    """A call that took too long; sizes in elements, None where old versions do not say."""
+    """A call that took too long; sizes in elements, None where old versions do not say.
+
+    Its sequence is 0 where versions before 1.13 do not say it.
+    """
 
     rank: int | None
     sequence: int
@@ -89,6 +102,17 @@ class Print(NamedTuple):
     operation: str
     shape: tuple[int, ...]
     dtype: str
+    line: Line
+
+
+class Signal(NamedTuple):
+    """How far a rank was when another (`by`; None: itself) had waited too long and told it."""
+
+    rank: int | None
+    group: str
+    by: int | None
+    enqueued: int
+    completed: int
     line: Line
 
 
@@ -135,13 +159,15 @@ class Watched:
     missing: tuple[int, ...] = ()
     gloo: list[Line] = field(default_factory=list)
     stuck: list[Stuck] = field(default_factory=list)
+    signals: list[Signal] = field(default_factory=list)
+    reports: list[Desync] = field(default_factory=list)
     absent: list[Absent] = field(default_factory=list)
     cut: tuple[int | None, int] | None = None
 
     def __bool__(self) -> bool:
         """Whether there is any."""
         return any((self.timeouts, self.progress, self.prints, self.ras, self.gloo, self.stuck,
-                    self.absent))  # fmt: skip
+                    self.absent, self.signals, self.reports))  # fmt: skip
 
     def group_of(self, timeout: Timeout) -> str:
         """The process group of a call that took too long, "" where no line tells."""
@@ -168,8 +194,10 @@ def read_watchdog(data: bytes) -> Watched:
 def read_watchdog_lines(lines: Iterable[bytes], file: str = "") -> Watched:
     """The messages among lines of a file, which are not held; of one broken in two, both parts."""
     found, broken = Watched(), b""
-    speaks = SPEAKS.search
+    speaks, reports = SPEAKS.search, DesyncReader(file)
     for number, raw in enumerate(lines, 1):
+        if reports.takes(number, raw):
+            continue
         whole = broken + raw
         broken = b""
         if speaks(whole):
@@ -177,6 +205,7 @@ def read_watchdog_lines(lines: Iterable[bytes], file: str = "") -> Watched:
                 broken = whole.rstrip(b"\r\n")
             else:
                 _take(found, number, whole.decode("utf-8", "replace"), file)
+    found.reports = reports.found
     if last := _CUT.search(broken):
         found.cut = _rank(broken.decode("utf-8", "replace")), int(last[1])
     return found
@@ -185,22 +214,27 @@ def read_watchdog_lines(lines: Iterable[bytes], file: str = "") -> Watched:
 def _take(found: Watched, number: int, text: str, file: str) -> None:
     line = Line(number, text.strip()[:400], file)
     if work := _WORK.search(text):
-        sequence, operation, elements, _, limit, ran = work.groups()
+        sequence, operation, elements, shape, limit, ran = work.groups()
         _keep(found.timeouts, Timeout(
-            _rank(text), int(sequence), operation, None if elements is None else int(elements),
-            int(limit), None if ran is None else int(ran), line,
+            _rank(text), int(sequence or 0), operation, _elements(elements, shape), int(limit),
+            None if ran is None else int(ran), line,
         ))  # fmt: skip
     elif told := _PROGRESS.search(text):
         group = _GROUP.search(text)
         name = (group[2] or group[1]) if group else ""
-        _keep(
-            found.progress,
-            Progress(_rank(text), name, int(told[1]), int(told[2]), int(told[3]), line),
-        )
+        at, enqueued, completed = (int(n) for n in told.groups())
+        if completed > enqueued:
+            completed = -1  # torch 2.3 and 2.4 print what was never set
+        _keep(found.progress, Progress(_rank(text), name, at, enqueued, completed, line))
     elif "CollectiveFingerPrint(" in text:
         for rank, sequence, operation, shape, dtype in _PRINT.findall(text):
             sizes = tuple(int(n) for n in shape.split(",") if _SIZE.fullmatch(n))
             _keep(found.prints, Print(int(rank), int(sequence or 0), operation, sizes, dtype, line))
+    elif signal := _SIGNAL.search(text):
+        group = _GROUP.search(text)
+        by = None if signal[1] is None else int(signal[1])
+        _keep(found.signals, Signal(_rank(text), (group[2] or group[1]) if group else "", by,
+                                    int(signal[2]), int(signal[3]), line))  # fmt: skip
     elif stuck := _STUCK.search(text):
         _keep(found.stuck, Stuck(_rank(text), int(stuck[1]), line))
     elif absent := _ABSENT.search(text):
@@ -211,6 +245,13 @@ def _take(found: Watched, number: int, text: str, file: str) -> None:
         _ras(found, text, line)
     elif "collective: " not in text and "missing ranks: {" not in text:
         _keep(found.gloo, line)
+
+
+def _elements(count: str | None, shape: str | None) -> int | None:
+    if shape is not None:
+        sizes = [int(n) for n in shape.split(",") if _SIZE.fullmatch(n)]
+        return prod(sizes) if sizes else None
+    return int(count) if count is not None and int(count) < COUNTLESS else None
 
 
 def _joined(absent: Absent, text: str) -> bool:

@@ -9,17 +9,24 @@ from typing import Final
 from .cards import CARDS
 from .cause import Cause
 from .layout import LAYOUT
+from .libfabric import LIBFABRIC
 from .memory import MEMORY
 from .plugins import PLUGINS
 from .program import PROGRAM
 from .rdma import RDMA
 from .sockets import SOCKETS
+from .spelled import spelled
+from .windows import WINDOWS
 
-__all__ = ["CAUSES", "EXPLAINED", "FOLLOWS", "LATER", "Cause"]
+__all__ = ["CAUSES", "EXPLAINED", "FOLLOWS", "LATER", "Cause", "spelled"]
 
-CAUSES: Final = (*PROGRAM, *MEMORY, *SOCKETS, *PLUGINS, *RDMA, *LAYOUT, *CARDS)
+CAUSES: Final = (
+    *PROGRAM, *MEMORY, *SOCKETS, *LIBFABRIC, *PLUGINS, *RDMA, *LAYOUT, *CARDS, *WINDOWS,
+)  # fmt: skip
 """What is looked for, the more certain first: the first that fits is told."""
-EXPLAINED: Final = MappingProxyType({"buffer_not_registered": ("nvls_failed",)})
+EXPLAINED: Final = MappingProxyType(
+    {"buffer_not_registered": ("nvls_failed",), "ras_port": ("no_port",)}
+)
 """Kinds that say nothing more beside the one that they follow from."""
 FOLLOWS: Final = re.compile(
     r"Call to open failed|Socket recv failed|retcode \d|Failed to execute operation|recv failed|"

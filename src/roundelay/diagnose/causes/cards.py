@@ -10,7 +10,7 @@ from typing import Final
 
 from .cause import cause
 
-_FAILED: Final = r"(?:CUDA|HIP) (?:failure|error).*?"
+_FAILED: Final = r"(?:CUDA|HIP)(?: driver| runtime)? (?:failure|error).*?"
 
 CARDS: Final = (
     cause("captured", r"(?:operation (?:not permitted|failed due to|would)|capture).*captur|"
@@ -45,12 +45,38 @@ CARDS: Final = (
           "Leave room: a smaller batch, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, fewer "
           "communicators, NCCL_MAX_NCHANNELS or NCCL_BUFFSIZE smaller; see that no other process "
           "uses the card (nvidia-smi)."),
+    cause("out_of_memory", r"CUBLAS_STATUS_(?P<what>ALLOC_FAILED|NOT_INITIALIZED)", "hang",
+          "cuBLAS could not start on a card (CUBLAS_STATUS_{what}): as a rule the card's memory is "
+          "full. Other ranks then wait for this one.",
+          "Leave room: a smaller batch, no other process on the card (nvidia-smi); if memory is "
+          "free, look for an earlier error of this process with CUDA_LAUNCH_BLOCKING=1.",
+          confidence=0.75),
+    cause("no_cuda", r"Cannot re-initialize CUDA in forked", "machine",
+          "A process was forked after its parent had used CUDA: in the child CUDA cannot start.",
+          "Start processes by spawn (torch.multiprocessing.set_start_method('spawn')), or touch "
+          "CUDA only in the children: no torch.cuda call, also not in imports, before the fork."),
     cause("no_cuda", r"Failed to find (?:CUDA|ROCm runtime) library (?P<library>\S+)", "machine",
           "NCCL does not find {library}, the library of the driver: the container was started "
           "without the cards, or it lies in a folder that is not searched, as under WSL "
           "(/usr/lib/wsl/lib).",
           "Start the container with --gpus all; put the folder of libcuda.so.1 into "
           "LD_LIBRARY_PATH, or name the file in NCCL_CUDA_PATH."),
+    cause("stub_driver", r"CUDA driver is a stub library", "machine",
+          "The process has loaded the stub of libcuda.so, which is only for linking, instead of "
+          "the driver's.",
+          "Take /usr/local/cuda/lib64/stubs out of LD_LIBRARY_PATH; start the container with "
+          "--gpus all, so that the driver's libcuda.so.1 is there."),
+    cause("no_fabric_manager", r"system not yet initialized", "machine",
+          "CUDA error 802, system not yet initialized: on a machine with NVSwitches CUDA waits for "
+          "the fabric manager, and it does not run, is of another version than the driver, or has "
+          "failed to bring a switch up.",
+          "systemctl status nvidia-fabricmanager; install the version of the driver, exactly, and "
+          "start it; nvidia-smi -q (Fabric: Completed). In a virtual machine it runs on the host."),
+    cause("no_cuda", r"Failed to (?:load CUDA driver|open libcuda)|load CUDA missing symbol",
+          "machine",
+          "NCCL cannot load the driver's library (libcuda.so.1): the container was started without "
+          "the cards, or the driver is missing or too old.",
+          "nvidia-smi in the same place; start the container with --gpus all; update the driver."),
     cause("no_cuda", _FAILED + r"(?P<what>initialization error|system not yet initialized|"
           r"no CUDA-capable device|no ROCm-capable device)", "machine",
           "CUDA itself does not start in this process ({what}): driver, fabric manager or "
@@ -58,15 +84,16 @@ CARDS: Final = (
           "no part in it.",
           "Run a small program of CUDA in the same place; on machines with NVSwitch see that "
           "nvidia-fabricmanager runs and is of the driver's version; use spawn, not fork."),
-    cause("driver_unfit", r"(?P<what>driver version is insufficient|system has unsupported|"
-          r"forward compatibility|not supported in the installed CUDA driver|"
-          r"requires .{0,40}driver|driver/library version mismatch)", "machine",
+    cause("driver_unfit", r"(?P<what>Insufficient driver|older than the minimum version|NCCL "
+          r"cannot be captured in a graph|driver version is insufficient|system has unsupported|"
+          r"forward compatibility|not supported in the installed CUDA driver|requires "
+          r".{0,40}driver|driver/library version mismatch)", "machine",
           "The driver does not fit the library ({what}): it is older than the CUDA that NCCL or "
           "the program was built with, was updated without a restart, or a container brings a "
           "libcuda of its own.",
           "nvidia-smi shows the newest CUDA that the driver takes: update the driver (and "
-          "restart), or take NCCL and torch of an older CUDA; take cuda-compat out of the image's "
-          "LD_LIBRARY_PATH."),
+          "restart), or take NCCL and torch of an older CUDA; take cuda-compat out of the "
+          "image's LD_LIBRARY_PATH."),
     cause("nvml_fails", r"nvml\w*(?:\(\))? (?:failed|returned) ?:? ?(?P<what>.*)", "machine",
           "NVML, the driver's library for its state, refuses a question of NCCL's: {what}. The "
           "driver was updated under way, a card has fallen off the bus, or the container sees "
@@ -82,6 +109,23 @@ CARDS: Final = (
           "Take an NCCL (RCCL) that is built for this card and for the CUDA of the driver "
           "(nvidia-smi; the version line of the log says +cudaX.Y), bring the driver up to date, "
           "and see that only one libnccl.so and one libcuda.so are found (ldd).", confidence=0.85),
+    cause("launch_refused", r"(?P<what>too many resources requested|invalid configuration "
+          r"argument|too many blocks in cooperative launch|launch error has occurred|include one "
+          r"or more)", "machine",
+          "A kernel of NCCL's cannot be started on this card ({what}): this library was built "
+          "for other cards or with a compiler's options that ask for too much, or the card is "
+          "shared (MPS, MIG) and has too few units left.",
+          "Take a library built for this card (torch's own or NVIDIA's package); "
+          "NCCL_MAX_NCHANNELS or NCCL_MAX_CTAS smaller; end other work on the card.",
+          confidence=0.7),
+    cause("rocm_fails", r"(?P<what>hsa_init|HSA_STATUS_\w+|HSA failure.*|rsmi_\w+|amdsmi_\w+|"
+          r"/dev/kfd|rocm.?smi\S* .*(?:fail|error).*)", "machine",
+          "ROCm's own libraries refuse ({what}): the process may not use the cards (/dev/kfd, "
+          "/dev/dri), a card has failed, or ROCm in the container does not fit the kernel's "
+          "driver.",
+          "rocminfo and rocm-smi in the same place; run containers with --device=/dev/kfd "
+          "--device=/dev/dri --group-add video --security-opt seccomp=unconfined; dmesg | grep "
+          "amdgpu.", confidence=0.75),
     cause("no_such_card", r"(?P<what>invalid device ordinal|invalid device context)", "machine",
           "The process asks for a card that it does not see ({what}): there are more ranks than "
           "cards, the number of the card is counted over all hosts, or CUDA_VISIBLE_DEVICES hides "
@@ -94,6 +138,11 @@ CARDS: Final = (
           "exclusive mode, or MPS or MIG is in the way.",
           "nvidia-smi shows processes and the compute mode; nvidia-smi -c 0 (default), end what is "
           "left of earlier runs."),
+    cause("helper_without_card", r"Failed to (?:set|create) CUDA (?:context|device)", "machine",
+          "A helper thread of NCCL cannot use its card: the card or its context had failed before, "
+          "its memory is full, or it is in exclusive mode.",
+          "Look for the first CUDA error of this process, Xid errors in dmesg, and nvidia-smi "
+          "(memory, compute mode).", confidence=0.65),
     cause("shutting_down", r"driver shutting down|context is destroyed", "hang",
           "The process was already ending when NCCL called CUDA: something before made it end.",
           "Look for the first error of this process, above; destroy the process group before the "
@@ -114,6 +163,12 @@ CARDS: Final = (
           "Run that rank with CUDA_LAUNCH_BLOCKING=1 (or compute-sanitizer): the first error names "
           "the kernel. See Xid errors in dmesg, and that tensors live until the collective is "
           "done.", confidence=0.8),
+    cause("program_failed", r"Memory access fault by GPU(?P<what>[^(]*)", "machine",
+          "A kernel has touched memory that is not its own (memory access fault by GPU {what}): "
+          "as a rule one of the program's, or a buffer that was freed while others used it. All "
+          "other ranks wait for this one.",
+          "Run with AMD_SERIALIZE_KERNEL=3 (HIP_LAUNCH_BLOCKING=1) to find the kernel; with more "
+          "cards try NCCL_P2P_DISABLE=1 and iommu=pt; see dmesg | grep amdgpu.", confidence=0.75),
     cause("no_peer_access", r"(?P<what>failed to open CUDA IPC handle.*|peer access is not "
           r"supported|peer mapping resources exhausted)", "machine",
           "One card cannot reach another's memory ({what}), though NCCL had chosen that way: each "
@@ -148,7 +203,8 @@ CARDS: Final = (
           "With NCCL_DEBUG=INFO the source file in the line says which (nvls.cc, p2p.cc, shm.cc); "
           "try NCCL_NVLS_ENABLE=0, NCCL_P2P_DISABLE=1 and NCCL_CUMEM_ENABLE=0 one by one; see that "
           "driver and fabric manager are of one version.", confidence=0.65),
-    cause("card_failed", r"(?:an illegal memory access|CUDA error|Cuda failure|HIP failure)"
+    cause("card_failed", r"(?:an illegal memory access|(?:CUDA|HIP)(?: driver| runtime)? "
+          r"(?:error|failure)|(?:cuda|hip)Error|CUDA_ERROR_)"
           r"(?P<what>.*)", "machine",
           "A card's call failed: {what}. Other ranks then wait for this one.",
           "Look at the first such line of all ranks, at Xid errors in dmesg, and run that rank "

@@ -9,6 +9,11 @@ from typing import Final
 
 from .cause import cause
 
+_ALIKE: Final = (
+    "Show all processes of a host the same devices (CUDA_VISIBLE_DEVICES, NCCL_IB_HCA), use the "
+    "same network on all hosts, and unset NCCL_TOPO_FILE and NCCL_GRAPH_FILE."
+)
+
 LAYOUT: Final = (
     cause("duplicate_card",
           r"Duplicate GPU detected\s*: rank (?P<rank>\d+) and rank (?P<other>\d+) both on "
@@ -19,35 +24,66 @@ LAYOUT: Final = (
           "torch.cuda.set_device(int(os.environ['LOCAL_RANK'])); see that no program names cuda:0 "
           "for all, that there are as many cards as processes, and what CUDA_VISIBLE_DEVICES says "
           "in each."),
-    cause("no_sysfs", r"Could not find real path of (?P<path>/sys/class/pci_bus\S*)", "machine",
-          "NCCL does not find a card's place in PCIe ({path}): WSL and some containers and virtual "
-          "machines do not show it in /sys. Versions before 2.10 stop there.",
+    cause("no_sysfs", r"Could not find real path of (?P<path>/\S+)", "machine",
+          "NCCL does not find a device's place in PCIe ({path}): WSL and some containers and "
+          "virtual machines do not show it in /sys. Versions before 2.10 stop there.",
           "Take a newer NCCL (2.10 or later knows WSL); in a container mount /sys, see lspci in "
           "it, or give NCCL a topology file (NCCL_TOPO_FILE)."),
-    cause("too_many_nodes", r"too many XML nodes \(max (?P<limit>\d+)\)", "machine",
+    cause("too_many_nodes", r"(?:too many (?:XML (?:sub)?nodes|Topo links) \(max |XML parser is "
+          r"limited to |to store found nodes.*?Filled )(?P<limit>\d+)", "machine",
           "The description of the machine has more than {limit} elements, which is all that this "
           "version holds: many network cards, and trees of ranks put together, do that.",
           "Try a newer NCCL; until then show each process fewer devices: NCCL_IB_HCA with the "
           "network cards that are used, CUDA_VISIBLE_DEVICES."),
-    cause("graph_file", r"XML Import Channel|(?:graph|NCCL_GRAPH_FILE).*?(?:dev|Dev|rank) \S+ not "
+    cause("graph_file", r"XML (?:Import|Export) Channel|XML Graph has wrong version|open XML graph "
+          r"file|(?:graph|NCCL_GRAPH_FILE).*?(?:dev|Dev|rank) \S+ not "
           r"found|\bdev (?P<device>\d+) not found", "machine",
           "A file of rings and trees (NCCL_GRAPH_FILE) names cards that this job does not have: it "
           "was made for another machine or number of cards.",
           "Unset NCCL_GRAPH_FILE, also in /etc/nccl.conf, ~/.nccl.conf and the image: NCCL "
           "searches for itself."),
-    cause("not_in_topology", r"Could not find (?P<what>GPU|NET|NIC|CPU|NVS|NVSwitch|PCI)\w* "
-          r"(?:with|in)", "machine",
+    cause("no_way_to_net", r"find any local path from gpu (?P<card>\d+) to net|No path computed to "
+          r"go from", "machine",
+          "In NCCL's picture of the machine no way leads from a card to a network card (or to "
+          "another card): their PCIe trees hang together nowhere, as virtual machines and "
+          "unfinished topology files have it.",
+          "NCCL_TOPO_DUMP_FILE=topology.xml, then `roundelay topology topology.xml`; unset "
+          "NCCL_TOPO_FILE or mend it, so that every card and network card is below a CPU.",
+          confidence=0.8),
+    cause("rings_differ", r"ring \d+ does not (?:contain rank (?P<rank>\d+)|loop back)|tree "
+          r"already has \d+ children", "machine",
+          "Ranks have put together rings or trees that do not fit one another: they do not see "
+          "the same (other NCCL_ settings, graph or topology files, other cards visible, other "
+          "versions of NCCL), or two communicators were mixed up.",
+          "Compare env | grep NCCL, /etc/nccl.conf, the version of NCCL and CUDA_VISIBLE_DEVICES "
+          "on all ranks; unset NCCL_GRAPH_FILE and NCCL_TOPO_FILE.", confidence=0.75),
+    cause("hosts_unclear", r"Failed to determine (?:local|intra proc) ranks", "machine",
+          "NCCL cannot tell which ranks are on its own host: the names by which it tells hosts and "
+          "processes apart differ within one host, or ranks were given wrongly.",
+          "Unset NCCL_HOSTID, or set it alike on all ranks of a host; see /etc/hostname, "
+          "/proc/sys/kernel/random/boot_id and RANK in every container.", confidence=0.7),
+    cause("not_in_topology", r"(?:Could not|unable to) find (?:(?:intermediate|local|any) "
+          r")?(?P<what>GPU|NET|NIC|CPU|NVSwitch|NVS|PCI)\b", "machine",
           "NCCL looks for a device ({what}) that its picture of the machine does not have: the "
           "processes see different cards or network cards, hosts are not alike, or a topology or "
-          "graph file is of another machine.",
-          "Show all processes of a host the same devices (CUDA_VISIBLE_DEVICES, NCCL_IB_HCA), use "
-          "the same network on all hosts, and unset NCCL_TOPO_FILE and NCCL_GRAPH_FILE.",
-          confidence=0.75),
+          "graph file is of another machine.", _ALIKE, confidence=0.75),
+    cause("not_in_topology", r"requires NIC \d+ but|Could not find (?:id|rev link|node of type)",
+          "machine",
+          "NCCL looks for a device that its picture of the machine does not have: the processes "
+          "see different cards or network cards, hosts are not alike, or a topology or graph file "
+          "is of another machine.", _ALIKE, confidence=0.75),
     cause("topology_file", r"Attribute (?P<attribute>\w+) of node (?P<node>\w+) not found|"
-          r"XML (?:Parse|file) ?(?:error|.*?unable to)", "machine",
-          "A topology file cannot be used: a mandatory attribute is missing or its XML is broken.",
+          r"XML (?:Parse|Mismatch|file)\b|KV Convert to|XML Topology has wrong version|"
+          r"Error : (?:name|value) .* too long", "machine",
+          "A topology file cannot be used: a mandatory attribute is missing, its XML is broken or "
+          "it is of another version.",
           "See which file NCCL_TOPO_FILE (or the network plugin) names, give it to `roundelay "
           "topology`, or do without it: unset NCCL_TOPO_FILE."),
+    cause("topology_file", r"Could not open XML topology file (?P<file>\S+)", "machine",
+          "The topology file that was named cannot be opened: {file}. NCCL goes on with what it "
+          "finds by itself, which in a virtual machine is often wrong and slow.",
+          "Put the file where NCCL_TOPO_FILE says, in the container too, readable for the user of "
+          "the job; or unset it.", confidence=0.85),
     cause("no_ways_found", r"Could not find a path for pattern (?P<pattern>\d+)", "machine",
           "NCCL's search finds no way through all cards in the machine as it sees it (pattern "
           "{pattern}; 4 is rings, 1 to 3 trees) and takes them in plain order, with few channels: "

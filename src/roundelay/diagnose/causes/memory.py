@@ -12,7 +12,7 @@ _ROOM: Final = (
 )
 
 MEMORY: Final = (
-    cause("segment_unnamed", r"(?:attaching to|open) .*?/dev/shm/nccl-(?:[\s(]|[^\x00-\x7f]|$)",
+    cause("segment_unnamed", r"(?:attaching to|open) .*?/dev/shm/nccl-(?:[\s(:,]|[^\x00-\x7f]|$)",
           "machine",
           "A segment of shared memory without a name was to be opened: one process allocates the "
           "host's memory by CUDA (cuMem) and the other takes its handle for a file. So it is where "
@@ -33,7 +33,7 @@ MEMORY: Final = (
           "/dev/shm is full: a segment of {needed_bytes} did not fit. A container has 64 MiB there "
           "unless it is given more, and each pair of channels takes one.", _ROOM),
     cause("no_shared_memory", r"(?:posix_fallocate|/dev/shm|shared memory).*No space left|"
-          r"failed to extend /dev/shm|Bus error", "machine",
+          r"failed to extend /dev/shm|failed to create shared memory file|Bus error", "machine",
           "/dev/shm is full. A container has 64 MiB there unless it is given more, and each pair "
           "of channels takes a segment.", _ROOM),
     cause("segment_refused", r"(?:/dev/shm|shm_open).*?(?P<what>Permission denied|"
@@ -42,7 +42,7 @@ MEMORY: Final = (
           "as different users, or a segment of an earlier run of somebody else lies there.",
           "Run all ranks as one user, remove /dev/shm/nccl-* of earlier runs, and see the rights "
           "of /dev/shm (mode 1777)."),
-    cause("no_local_socket", r"(?:UDS|ncclIpcSocket|ipcsocket).*?(?:failed|error) ?:? ?"
+    cause("no_local_socket", r"(?:UDS:|ncclIpcSocket|ipcsocket).*?(?:failed|error) ?:? ?"
           r"(?P<what>[A-Z][\w ]+)", "machine",
           "Processes of one host cannot pass memory handles to one another over a local socket "
           "({what}): they are in different containers or network namespaces, or the one at the "
@@ -58,6 +58,11 @@ MEMORY: Final = (
           "Let every process see all cards of the host; on several hosts see nvidia-imex-ctl -N "
           "and /dev/nvidia-caps-imex-channels in the container; NCCL_CUMEM_ENABLE=0 (and "
           "NCCL_MNNVL_ENABLE=0) do without.", confidence=0.75),
+    cause("no_memory_left", r"^(?!.*(?:ibv_|NET/IB|HCA)).*(?:Cannot allocate memory|Failed to "
+          r"malloc|bad_alloc|Unable to allocate shared memory)", "machine",
+          "The host (or the container's limit) has no memory left for what NCCL asks of it.",
+          "free -g, docker stats, dmesg (oom); raise the container's memory limit and /dev/shm; "
+          "fewer data workers; ulimit -v and vm.max_map_count.", confidence=0.75),
     cause("no_files_left", r"Too many open files", "machine",
           "The process has no file descriptor left: each connection takes some.",
           "ulimit -n 1048576 for the job (limits.conf, the container, Slurm's prolog)."),

@@ -24,6 +24,12 @@ PLUGINS: Final = (
           "See sharp_am's log and jobs for who holds the tree, restart sharp_am if it is nobody, "
           "and let one communicator use CollNet (NCCL_COLLNET_ENABLE=0 for the others).",
           confidence=0.8),
+    cause("no_sharp", r"CollNet currently only supports|less than CollNet node threshold|CollNet "
+          r"is not supported or fails|CollNet sizes", "machine",
+          "SHARP (CollNet) is not used for this communicator: it has too few nodes or too many "
+          "cards a node, or the network plugin does not have it. NCCL goes on point to point.",
+          "NCCL_COLLNET_NODE_THRESHOLD sets the least number of nodes; unset NCCL_ALGO where it "
+          "names CollNet.", fault=False, confidence=0.8),
     cause("no_sharp", r"SHARP (?:coll )?init|Cannot create SHARP job|initialize CollNet|"
           r"sharp_(?:coll_)?init|sharp_get_local_data", "machine",
           "SHARP, the sums in InfiniBand's switches (CollNet), was asked for and is not to be had: "
@@ -60,10 +66,11 @@ PLUGINS: Final = (
           "Install all three from one version of the EFA installer, in the image too; ulimit -l "
           "unlimited; end old processes; then FI_LOG_LEVEL=warn and dmesg.", confidence=0.7),
     cause("plugin_refused", r"Failed to initiali[sz]e (?:any )?NET plugin|network (?P<name>\S+) "
-          r"not found|(?:plugin|libnccl-\S+).*undefined symbol", "machine",
-          "The network plugin that was asked for (NCCL_NET, NCCL_NET_PLUGIN, or one in the image) "
-          "cannot be used: it is not there, lacks what it needs, or was built for another version "
-          "of NCCL.",
-          "ldd libnccl-net.so shows what is missing; try NCCL_NET_PLUGIN=none (NCCL's own network) "
-          "and unset NCCL_NET; take a plugin built for this NCCL."),
+          r"not found|(?:plugin|libnccl-\S+).*undefined symbol|External \w+ plugin .* is "
+          r"unsupported|Plugin load .*returned", "machine",
+          "The network plugin that was asked for (NCCL_NET, NCCL_NET_PLUGIN, or one in the "
+          "image) cannot be used: it is not there, lacks what it needs, or was built for another "
+          "version of NCCL.",
+          "ldd libnccl-net.so shows what is missing; try NCCL_NET_PLUGIN=none (NCCL's own "
+          "network) and unset NCCL_NET; take a plugin built for this NCCL."),
 )  # fmt: skip

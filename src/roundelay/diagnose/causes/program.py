@@ -69,12 +69,13 @@ PROGRAM: Final = (
           "torch.cuda.set_device(local_rank) before anything else, and .to() that card; no cuda:0 "
           "in code that all ranks run."),
     cause("communicator_unusable", r"root should be in the 0\.\.(?:0|-1) range|has already been "
-          r"destroyed|corrupted comm object|communicator (?:was|is|has been) aborted", "machine",
+          r"destroyed|is in abort state|corrupted comm object|communicator (?:was|is|has been) "
+          r"aborted", "machine",
           "A communicator is used that is not (or no longer) usable: it has no ranks yet, or was "
-          "aborted or destroyed before. It follows from an error that came earlier, from a use in "
-          "the same group as its start, or from another thread that ended it.",
-          "Look for the first error before this line; see that no thread destroys a process group "
-          "that is in use; one group of calls must not both make a communicator and use it "
+          "aborted or destroyed before. It follows from an error that came earlier, from a use "
+          "in the same group as its start, or from another thread that ended it.",
+          "Look for the first error before this line; see that no thread destroys a process "
+          "group that is in use; one group of calls must not both make a communicator and use it "
           "(mended in torch 1.4).", confidence=0.75),
     cause("bad_argument", r"(?P<call>\w+) ?: (?P<what>invalid (?:root|type|reduction operation) "
           r"-?\d+|reduction operation \d+ unknown)", "machine",
@@ -105,6 +106,41 @@ PROGRAM: Final = (
           "Run again with NCCL_DEBUG=INFO on all ranks and read the first warning of that one; for "
           "Connect name the interface that all hosts share (NCCL_SOCKET_IFNAME=eth0) and open the "
           "ports between them; for Setup see /dev/shm and the cards' memory.", confidence=0.6),
+    cause("rendezvous_stuck", r"Expected (?P<wanted>\d+) threads to join the rendezvous, but "
+          r"(?:only |not all (?:of them )?)?(?P<came>\d*)", "hang",
+          "XLA waits for threads of one process that are to meet before a collective ({wanted} are "
+          "due, one a card): some have not come, as their card is still busy or has failed, or "
+          "because they run the program's operations in another order.",
+          "See what the missing threads do (py-spy dump --native); update jaxlib; "
+          "XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=false shows whether order is at "
+          "fault.", confidence=0.7),
+    cause("ranks_missing", r"submitted to be reduced, gathered or broadcasted by subset", "hang",
+          "Horovod: some ranks have submitted tensors for which others have not, and wait. The "
+          "lines below Missing ranks name who has not, and for what: these are late, have ended, "
+          "or run another branch of the program.",
+          "Look at the ranks under Missing ranks: their logs' ends, a different number of batches "
+          "(hvd.join()), operations under a condition that only some ranks meet.", confidence=0.8),
+    cause("bad_group", r"(?P<what>not in a group call|Blocking and nonblocking communicators|host "
+          r"threads racing to launch|root with rank)", "machine",
+          "The program's groups of calls do not hold together ({what}): ncclGroupStart and "
+          "ncclGroupEnd are not paired, communicators of different kinds are in one group, or "
+          "several threads use one card's communicators at once.",
+          "Pair each start with an end, also where an error leaves the function; one thread a "
+          "communicator, or a lock around groups.", confidence=0.8),
+    cause("bad_type", r"FP8 reduction support|Data type supplied to user-created|type .* not "
+          r"supported", "machine",
+          "A type of numbers is not supported for this call: FP8 sums want Hopper or later, and an "
+          "operation that was made for one type takes no other.",
+          "Sum in bfloat16 or float16; make the operation (ncclRedOpCreatePreMulSum) for the type "
+          "that the call uses."),
+    cause("inner_check", r"Proxy append|proxy op chain|for opId|nonexistent async|Could not find "
+          r"pool of op|called when comm->\S*ready == 0|req->type=|Inactive op|List loop|plan not "
+          r"aligned|schedule creation has bugs|mr \S+ inside cache", "machine",
+          "A check inside NCCL failed, which should never happen: a bug of this version, memory "
+          "that the program has overwritten, a communicator used after it was aborted, or "
+          "versions of NCCL mixed in one process.",
+          "See whether an error came before; take the newest NCCL; see that one libnccl.so is "
+          "loaded (lsof -p PID | grep nccl).", confidence=0.6),
     cause("self_send", r"(?:send|recv|receive) (?:to|from) self.*without|Peer .*? invalid", "hang",
           "A rank sends to itself and does not receive it in the same group of calls, or names a "
           "rank that is not in the group.",
@@ -123,18 +159,32 @@ PROGRAM: Final = (
           "loaded.",
           "See which libnccl.so is loaded (LD_LIBRARY_PATH, LD_PRELOAD, a second package "
           "nvidia-nccl) and take the one that torch was built with (torch.cuda.nccl.version())."),
+    cause("bad_setting", r"(?P<name>NCCL_\w+)(?: |=)(?P<value>-?\d*)[^,;]*?(?:is (?:not valid|"
+          r"too (?:low|big|small)|being ignored|greater|less|not a power)|has invalid value|"
+          r"longer than|more than)|Unrecognized (?:element|prefix) token (?P<token>\S+)|must "
+          r"have a prefix: (?P<prefix>\S+)|Unable to recognize (?P<said>\S+),|"
+          r"(?P<group>NCCL_NET_FORCE_MERGE)", "machine",
+          "A variable of the environment has a value that NCCL does not take, and is ignored or "
+          "refused.",
+          "See env | grep NCCL and /etc/nccl.conf against the user guide of this version.",
+          confidence=0.75),
     cause("bad_setting", r"Invalid value (?P<value>\S+) for (?P<name>\w+)|Invalid config "
           r"(?P<what>.*)|unrecogni[sz]ed .*(?P<said>NCCL_\w+)", "machine",
           "A setting has a value that NCCL does not take.",
           "See env | grep NCCL, /etc/nccl.conf and the program's ncclConfig_t, against the user "
           "guide of this version."),
-    cause("versions_differ", r"(?:NCCL|library) version.*?(?:mismatch|differ)|mismatched NCCL "
-          r"version|mixing .*version", "machine",
+    cause("versions_differ", r"undefined symbol:? ?(?P<symbol>p?nccl\w+)", "machine",
+          "A library wants {symbol}, and the libnccl.so that was loaded does not have it: it is of "
+          "another version, as a rule older, than the one that the library was built with.",
+          "See which libnccl.so.2 is found first (LD_LIBRARY_PATH, LD_PRELOAD, ldd "
+          "libtorch_cuda.so), and take the package nvidia-nccl that torch asks for."),
+    cause("versions_differ", r"(?:NCCL|(?<!driver/)library) version.*?(?:mismatch|differ)|"
+          r"mismatched NCCL version|mixing .*version", "machine",
           "Processes, or a program and its plugin, run different versions of NCCL.",
-          "Take one library everywhere: print torch.cuda.nccl.version() in every process, and look "
-          "for a second libnccl.so in LD_LIBRARY_PATH and LD_PRELOAD."),
-    cause("no_plugin", r"NET/Plugin ?: ?(?:Failed to find|No plugin|Could not)|Unable to load "
-          r"libnccl-net", "machine",
+          "Take one library everywhere: print torch.cuda.nccl.version() in every process, and "
+          "look for a second libnccl.so in LD_LIBRARY_PATH and LD_PRELOAD."),
+    cause("no_plugin", r"(?:NET|TUNER|PROFILER|ENV)/Plugin ?: ?(?:Failed to find|No plugin|Could "
+          r"not|Plugin load .*No such file)|Unable to load libnccl-net", "machine",
           "NCCL looks for network plugins and for each version of their interface that it knows: "
           "that one is not found is no fault, it takes the next or its own network.",
           "Nothing, unless a plugin (EFA, SHARP) was to be used: then see Using network further "

@@ -112,6 +112,19 @@ RDMA: Final = (
           "show them in /sys/class/infiniband, or the card has none.",
           "See show_gids inside the container; mount /sys or set NCCL_IB_GID_INDEX, so that NCCL "
           "need not look."),
+    cause("mixed_links", r"Attempted to connect incompatible devices|is incompatible with the "
+          r"local", "machine",
+          "A network card of InfiniBand is to talk to one of Ethernet (RoCE): the two hosts use "
+          "cards of different kinds, and these do not reach one another.",
+          "Name cards of one kind that all hosts have: NCCL_IB_HCA=mlx5_0,mlx5_1 (see "
+          "ibv_devinfo, link_layer)."),
+    cause("nics_differ", r"mismatched physical devices|different number of devices|(?:virtual "
+          r"device|vNic|virtual NIC)", "machine",
+          "Hosts put ports of network cards together differently (NICs that NCCL joins to one): "
+          "the two ends have other numbers or rails, so that traffic crosses rails or does not "
+          "fit.",
+          "Set the same NCCL_IB_HCA on all hosts, or NCCL_IB_MERGE_NICS=0; see that no host lacks "
+          "a card or has a port down (ibv_devinfo).", confidence=0.75),
     cause("mixed_links", r"Attempted to merge incompatible devices", "machine",
           "Network cards of InfiniBand and of Ethernet are to be joined to one: NCCL does not mix "
           "them.",
@@ -125,8 +138,28 @@ RDMA: Final = (
           "Load nvidia_peermem, or use a kernel and driver with DMA-BUF; NCCL_NET_GDR_LEVEL=LOC "
           "shows whether that is it; NCCL_CUMEM_ENABLE=0 where the program's own allocator is new.",
           confidence=0.75),
+    cause("queue_refused", r"ibv_create_\w+ failed with error (?P<what>Invalid argument|"
+          r"Operation not \w+|Function not implemented|No such device|Permission denied|"
+          r"Input/output error)", "machine",
+          "The driver of a network card does not make a queue as NCCL asks for it ({what}): the "
+          "library in the container and the kernel's driver are of different releases, the card "
+          "is a virtual function with fewer abilities, or it is being reset.",
+          "Take rdma-core or OFED of one release in host and container; ib_write_bw in the same "
+          "container shows whether RDMA works there at all; dmesg (mlx5_core).", confidence=0.75),
+    cause("post_failed", r"ibv_post_(?:send|recv|srq)\w*|ibv_poll_cq", "machine",
+          "A request could not be put on (or taken from) a network card's queue: the queue has "
+          "failed before (look at what comes earlier, on either side), or it is full.",
+          "Look for the first completion with an error or async event on this host and its peers; "
+          "if there is none, see driver and firmware of the card (dmesg).", confidence=0.65),
+    cause("verbs_failed", r"ibv_(?:query_(?:device|port|qp)|alloc_pd|fork_init|dereg_mr|"
+          r"destroy_\w+)|Unable to query port|load IB Verbs functions|load symbol ibv_", "machine",
+          "The library of RDMA fails at a simple call: the network card is not usable in this "
+          "container (device files, rights), it is being reset or has failed, or library and "
+          "kernel driver do not fit one another.",
+          "ibv_devinfo in the same container; --device=/dev/infiniband and --cap-add=IPC_LOCK; "
+          "dmesg (mlx5_core) on the host; NCCL_IB_DISABLE=1 does without.", confidence=0.7),
     cause("memory_not_pinned", r"ibv_reg_mr|ibv_create_(?:cq|qp|srq)|mlock|RLIMIT_MEMLOCK|"
-          r"Cannot allocate memory", "machine",
+          r"max locked memory", "machine",
           "Memory could not be registered with the network card: the limit of locked memory is too "
           "low, or there is none left.",
           "ulimit -l unlimited for the job (limits.conf, the container, Slurm's prolog)."),
@@ -136,6 +169,14 @@ RDMA: Final = (
           "driver has no DMA-BUF. Data between hosts go through the host's memory.",
           "modprobe nvidia_peermem, or a driver (open kernel modules) and kernel with DMA-BUF.",
           confidence=0.8),
+    cause("too_far", r"GPU Direct RDMA Disabled for GPU (?P<card>\w+) / HCA (?P<nic>\w+) "
+          r"\(distance (?P<far>\d+) > (?P<most>\d+)\)", "machine",
+          "GPUDirect RDMA is not used between card {card} and network card {nic}: they are too "
+          "far apart for NCCL (distance {far}, allowed up to {most}; beyond 4 lies the "
+          "processor). Data between them go through the host's memory.",
+          "See nvidia-smi topo -m for a network card nearer to that card (NCCL_IB_HCA); allow "
+          "longer ways only where a measurement gains by it (NCCL_NET_GDR_LEVEL=SYS).", fault=False,
+          confidence=0.85),
     cause("no_provider", r"no userspace device-specific driver found", "machine",
           "The library of RDMA (libibverbs) is there, and the driver for this network card in "
           "user space is not (libmlx5 and the like): the container lacks a package, or it is of "

@@ -31,6 +31,11 @@ SOCKETS: Final = (
           "Read the end of the other ranks' logs: the one that stopped first has the first error; "
           "at the very start see that all use an interface that the hosts share.",
           confidence=0.6),
+    cause("link_local", r"(?P<address>fe80:[\w:%.-]+)<\d+>.*?(?:fail|return|abort)", "machine",
+          "{address} is a link-local address (IPv6): it holds on one wire only, and with its own "
+          "interface's name, which other hosts do not have.",
+          "NCCL_SOCKET_FAMILY=AF_INET, or name an interface that has a routed address: "
+          "NCCL_SOCKET_IFNAME=eth0."),
     cause("no_route", _ADDRESS + r"(?P<errno>113|101)\((?:No route|Network is unreach)", "machine",
           "errno {errno}: there is no route to {address}, the address at which another rank waits. "
           "It was chosen from an interface that this host cannot reach, or a firewall turns it "
@@ -75,6 +80,16 @@ SOCKETS: Final = (
           "NCCL_SOCKET_IFNAME, NCCL_SOCKET_FAMILY or NCCL_COMM_ID asks for one that is not here.",
           "Give the container the host's network (--network host), or set NCCL_SOCKET_IFNAME to a "
           "name that `ip -br addr` lists in it."),
+    cause("ras_port", r"RAS failed to establish a client listening socket", "machine",
+          "The port by which NCCL can be asked for its state (RAS, 28028) is another process's, as "
+          "whenever two jobs run on one host. Only ncclras is affected; it may be ignored.",
+          "NCCL_RAS_ADDR=localhost:PORT gives each job its own; NCCL_RAS_ENABLE=0 turns it off.",
+          fault=False),
+    cause("ras_peer_silent", r"RAS .*?(?:timeout|dead).*?(?P<peer>[\d.]+<\d+>)?$", "hang",
+          "RAS, by which processes of a job watch one another, hears nothing of a peer: its "
+          "process has ended or hangs, its host is gone, or a firewall stops it.",
+          "Look at the process at that address; ncclras (or port 28028 of any host) lists ranks "
+          "that are missing.", confidence=0.7),
     cause("no_port", r"(?:bind|listen)\b.*?(?P<what>Address already in use|"
           r"Cannot assign requested address|Permission denied)", "machine",
           "{what}: this process cannot listen at the address that was chosen. The port is another "

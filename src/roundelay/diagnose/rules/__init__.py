@@ -7,7 +7,7 @@ from typing import Final
 
 from ..case import Case, Rule
 from ..finding import Finding
-from .beside_model import far_below, launch_floor, slower
+from .beside_model import far_below, launch_floor, ring_rate, slower
 from .changes import changed, falls_with_cards, grows_with_cards
 from .experts import beside_published, own_node_counted, waiting_counted
 from .network import all_to_all, fixed_step, slow_nodes, version_regression
@@ -20,10 +20,13 @@ from .rates import (
     not_flat,
     slow_port,
 )
+from .said import access_control, fewer_cards, over_sockets, runs_differ, small_size
+from .settings import few_rails, setting_costs
 from .share import share_of_line
+from .slots import over_pcie, slot_bounds
 from .sockets import bond, count_of_32_bits, interface_matters
 from .switches import adds_in_switch, rings_between, tree_on_two_nodes
-from .tables import erratic, falls_with_size, one_rank, wrong_results
+from .tables import erratic, falls_with_size, forms_differ, one_rank, wrong_results
 
 RULES: Final[tuple[Rule, ...]] = (
     wrong_results,
@@ -31,6 +34,12 @@ RULES: Final[tuple[Rule, ...]] = (
     falls_with_size,
     far_below,
     erratic,
+    forms_differ,
+    setting_costs,
+    few_rails,
+    access_control,
+    over_sockets,
+    runs_differ,
     slow_nodes,
     version_regression,
     changed,
@@ -42,6 +51,10 @@ RULES: Final[tuple[Rule, ...]] = (
     fixed_step,
     all_to_all,
     slower,
+    over_pcie,
+    slot_bounds,
+    small_size,
+    fewer_cards,
     slow_port,
     bits_for_bytes,
     both_directions,
@@ -51,6 +64,7 @@ RULES: Final[tuple[Rule, ...]] = (
     tree_on_two_nodes,
     rings_between,
     adds_in_switch,
+    ring_rate,
     link_usable,
     line_figure,
     not_flat,

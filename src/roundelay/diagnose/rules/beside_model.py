@@ -13,6 +13,13 @@ from .tables import SMALL
 
 FLOOR_US: Final = 8.0
 """Above the model that the time of small calls must lie to be called a floor."""
+RING: Final = (0.7, 0.87)
+"""Of the links' line rate one way, between which a ring's busbw lies at large sizes."""
+NO_NVLS: Final = (
+    "It is what a ring gives, {line_share} of the {line_GBps} GB/s one way: the "
+    "NVSwitch does not add (NVLS), be it turned off (NCCL_NVLS_ENABLE=0), not in "
+    "this version of NCCL (before 2.18), or not to be had in the virtual machine."
+)
 LARGE: Final = 32 << 20
 """Bytes from which bandwidth decides."""
 MUCH: Final = 2.0
@@ -54,7 +61,9 @@ def far_below(case: Case) -> Finding | None:
     reason = ["{busbw_GBps} GB/s at {at_bytes} is {share} of the {expected_GBps} GB/s expected "
               "({algorithm}; bound by {link})."]  # fmt: skip
     inside = (case.nodes or 1) == 1
-    near = _like_pcie(case, best.timing.busbw) if inside else _like_fewer(case, best.timing.busbw)
+    near = _like_fewer(case, best.timing.busbw)
+    if inside:
+        near = _like_pcie(case, best.timing.busbw) or _like_ring(case, best.timing.busbw)
     if near is not None:
         figures |= near[0]
         reason.append(near[1])
@@ -86,6 +95,16 @@ def _like_pcie(case: Case, busbw: float) -> tuple[Figures, str] | None:
     return {"pcie_GBps": pcie}, text
 
 
+def _like_ring(case: Case, busbw: float) -> tuple[Figures, str] | None:
+    """Whether it is what a ring gives where the switch could add."""
+    if case.cluster is None or not case.cluster.inside.multicast or case.collective != "all_reduce":
+        return None
+    line = case.cluster.inside.rate / GB
+    if not RING[0] * line < busbw < RING[1] * line:
+        return None
+    return {"line_GBps": line, "line_share": busbw / line}, NO_NVLS
+
+
 def _like_fewer(case: Case, busbw: float) -> tuple[Figures, str] | None:
     """How many of a node's network cards would give it."""
     nics, nic, n = case.nics, case.nic, case.ranks
@@ -102,6 +121,30 @@ def _like_fewer(case: Case, busbw: float) -> tuple[Figures, str] | None:
         "{used_nics} of {nics:network card|network cards} are enough for that: up to {used_GBps} "
         "GB/s.",
     )
+
+
+def ring_rate(case: Case) -> Finding | None:
+    """Of facts: an all_reduce at the ring's rate where the switch could add."""
+    rate = case.best_rate
+    if case.table is not None or rate is None or (case.nodes or 1) > 1 or (case.ranks or 0) < 3:
+        return None
+    off = any("off" in label for label in case.facts.busbw)
+    sold = case.facts.advertised or case.facts.duplex
+    near = None if off or sold else _like_ring(case, rate)
+    if near is None:
+        return None
+    expected = case.expected_busbw("all_reduce")
+    figures: Figures = {"measured_GBps": rate, **near[0]}
+    reason = ["{measured_GBps} GB/s is no fault of the links.", near[1]]
+    if expected is not None and expected > 1.1 * rate:
+        figures["expected_GBps"] = expected
+        reason.append("With it about {expected_GBps} GB/s are to be expected.")
+    return found(
+        case, "ring_rate", figures, reason,
+        "See NCCL_NVLS_ENABLE, the version of NCCL, `NVLS multicast support` in the log of "
+        "NCCL_DEBUG=INFO, and that the fabric manager runs.",
+        case.cited("busbw", "measured", "card"), confidence=0.8,
+    )  # fmt: skip
 
 
 def slower(case: Case) -> Finding | None:

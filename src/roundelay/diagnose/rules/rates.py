@@ -9,9 +9,10 @@ from ..case import LARGE, Case, found
 from ..finding import Figures, Finding
 
 LINK_USABLE: Final = MappingProxyType(
-    {"volta": 20.0, "ampere": 20.0, "hopper": 20.6, "blackwell": 40.1}
+    {"volta": 20.0, "ampere": 20.0, "hopper": 20.6, "blackwell": 40.1, "cdna3": 48.0}
 )
-"""GB/s one way that NCCL takes as the rate of one NVLink, by generation (NCCL 2.30, topo.h)."""
+"""GB/s one way that NCCL takes as the rate of one NVLink, by generation (NCCL 2.30, topo.h), and
+RCCL as that of one xGMI of MI300X (ROCm/rccl issue 1210)."""
 SOUND: Final = 0.6
 """Of a line rate, one way: less is no matter of protocols."""
 DATA_SHARE: Final = (0.88, 0.92)
@@ -23,8 +24,9 @@ def bits_for_bytes(case: Case) -> Finding | None:
     """GB/s written where Gb/s are meant."""
     line = case.nic
     said = [number for number, unit in case.facts.rates_in_texts() if unit == "GB/s"]
-    if case.facts.wire_test:
-        said.append(case.facts.wire_test)
+    said += filter(None, (case.facts.wire_test, case.facts.expected, case.facts.measured))
+    if (case.nics or 1) > 1 and not case.facts.wire_test:
+        said = [rate for rate in said if rate > 1.02 * (case.node_rate or 0.0)]
     if line is None:
         return None
     wrong = next((s for s in said if s > 1.1 * line and 0.4 * line < s / 8 <= 1.02 * line), None)
@@ -48,6 +50,8 @@ def bits_for_bytes(case: Case) -> Finding | None:
 def both_directions(case: Case) -> Finding | None:
     """A rate as sold adds both directions."""
     sold = case.facts.advertised
+    if sold is None and case.inside and _adds_directions(case, case.facts.expected or 0.0):
+        sold = case.facts.expected
     if sold is None or not _adds_directions(case, sold):
         return None
     rate = case.facts.measured or max(case.facts.busbw.values(), default=None)
@@ -90,8 +94,9 @@ def link_usable(case: Case) -> Finding | None:
     if line is None and links and case.inside:
         line = case.inside / links
     usable = facts.link_usable
-    if usable is None and facts.links and cluster is not None:
-        usable = LINK_USABLE.get(cluster.generation)
+    whole = usable is not None and line is not None and abs(usable - line) < 0.03 * line
+    if whole or (usable is None and facts.links):
+        usable = LINK_USABLE.get(cluster.generation) if cluster else None
     if usable is None or line is None or not 0.3 * line < usable <= line:
         return None
     figures: Figures = {

@@ -52,8 +52,9 @@ def adds_in_switch(case: Case) -> Finding | None:
 def tree_on_two_nodes(case: Case) -> Finding | None:
     """Two nodes: a tree sends the data once each way, so busbw may pass the network's rate."""
     rate, n = case.node_rate, case.ranks
-    if case.nodes != 2 or rate is None or not n or case.collective != "all_reduce":
+    if case.nodes != 2 or rate is None or (n or 0) < 3 or case.collective != "all_reduce":
         return None
+    n = n or 3
     factor = 2 * (n - 1) / n
     seen = [*case.facts.busbw.values(), *case.facts.by_version.values()]
     seen += [number for number, unit in case.facts.rates_in_texts() if unit == "GB/s"]

@@ -13,12 +13,25 @@ from .network import SLOW
 
 SMALL: Final = 1 << 16
 """Bytes up to which the time of a call is latency."""
+LARGE: Final = 1 << 25
+"""Bytes from which links alone should make the time."""
+APART: Final = 1.3
+"""Times one form's rate that the other has, to be called off."""
 ERRATIC: Final = 1000.0
 """Microseconds: among times above it, one that falls while sizes grow is no noise."""
 
 
 def wrong_results(case: Case) -> Finding | None:
     """Elements were wrong."""
+    if case.facts.wrong:
+        return found(
+            case, "wrong_results", {"wrong": case.facts.wrong},
+            ["{wrong:element is|elements are} wrong: memory, a link or the library corrupts data, "
+             "and rates say nothing until that is mended."],
+            "Run again on one half of the cards, then on the other, to find the one; see its "
+            "counters of ECC and NVLink errors (nvidia-smi -q, nvidia-smi nvlink -e).",
+            case.cited("wrong"), fault=True, confidence=0.95,
+        )  # fmt: skip
     rows = [row for row in _by_size(case) if any(timing.wrong for _, timing in row.timings())]
     if case.table is not None and case.table.failed and not rows:
         rows = list(case.table.rows)
@@ -136,6 +149,29 @@ def erratic(case: Case) -> Finding | None:
         "Run with NCCL_DEBUG=INFO and look for GDRDMA behind NET/IB; in a virtual machine check "
         "ACS and ATS on the host, and NCCL's topology file. Then run more iterations (-n 100).",
         case.lines(small, large), fault=True, confidence=0.75,
+    )  # fmt: skip
+
+
+def forms_differ(case: Case) -> Finding | None:
+    """In place and out of place take other times, at all large sizes."""
+    pairs = [(row, row.out_of_place, row.in_place) for row in _by_size(case) if row.size >= LARGE]
+    both = [(row, a.busbw, b.busbw) for row, a, b in pairs if a and b and a.busbw and b.busbw]
+    if len(both) < 2:
+        return None
+    ratios = [out / inside for _, out, inside in both]
+    if not (min(ratios) > APART or max(ratios) < 1 / APART):
+        return None
+    figures: Figures = {"rows": len(both), "out_GBps": both[-1][1], "in_GBps": both[-1][2],
+                        "size_bytes": both[-1][0].size}  # fmt: skip
+    return found(
+        case, "forms_differ", figures,
+        ["In place and out of place differ at all {rows:large size|large sizes}: {in_GBps} GB/s in "
+         "place and {out_GBps} out of place at {size_bytes}. The same bytes cross the links in "
+         "both, so it is buffers: which are registered or cached, where their memory lies, or "
+         "which of the two runs first, while clocks rise."],
+        "Run each form by itself and in the other order, with more warm-up (-w 20); see whether "
+        "buffers are registered (-R 1, NCCL_LOCAL_REGISTER).",
+        case.lines(both[-1][0]), fault=True, confidence=0.75,
     )  # fmt: skip
 
 

@@ -14,7 +14,20 @@ from ..plain import unpacked
 from .grammar import last_of
 from .joined import joined
 from .reader import Reader, lines_of
-from .record import Choice, Edge, Failed, Health, Last, Line, NcclLog, Reach, Thread, Warned, Way
+from .record import (
+    Choice,
+    Edge,
+    Failed,
+    Health,
+    Last,
+    Line,
+    NcclLog,
+    Reach,
+    Search,
+    Thread,
+    Warned,
+    Way,
+)
 
 __all__ = [
     "Choice",
@@ -25,6 +38,7 @@ __all__ = [
     "Line",
     "NcclLog",
     "Reach",
+    "Search",
     "Thread",
     "Warned",
     "Way",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from .record import Choice, Edge, Health, Last, Line, NcclLog, Reach, Thread, Via, Way
+from .record import Choice, Edge, Health, Last, Line, NcclLog, Reach, Search, Thread, Via, Way
 
 ALGORITHMS: Final = (
     "tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat",
@@ -40,6 +40,10 @@ _COUNTED: Final = re.compile(
 )
 _MNNVL: Final = re.compile(
     rb"MNNVL busId (\S+) fabric UUID (\S+) cliqueId (\S+) state (\d{1,15}) healthMask (\S+)"
+)
+_SEARCH: Final = re.compile(
+    rb"Pattern (\d{1,3}), crossNic (\d), nChannels (\d{1,4}), (?:bw|speed) (\d{1,9}(?:\.\d{1,9})?)/"
+    rb"(\d{1,9}(?:\.\d{1,9})?)(?:, nvlink \d)?, type (\w{1,8})(?:/(\w{1,8}))?"
 )
 _SET: Final = re.compile(rb"(NCCL_\w+|RCCL_\w+) set by environment to (.*?)\.?$")
 _LONGEST: Final = 2000
@@ -139,6 +143,8 @@ def communicator(log: NcclLog, thread: Thread, body: bytes, at: At) -> None:
         thread.started, thread.complete = at.line(), None
     elif b"Init COMPLETE" in body:
         thread.complete = at.line()
+    elif b"Abort COMPLETE" in body:
+        thread.aborted = thread.aborted or at.line()
 
 
 def edge(log: NcclLog, thread: Thread, body: bytes, at: At) -> None:
@@ -163,6 +169,23 @@ def paths(log: NcclLog, thread: Thread, body: bytes, at: At) -> None:
     for target, hops, rate, way in _REACH.findall(rest[: _LONGEST * 8]):
         log.paths.append(Reach(_text(source), _text(target), int(hops), float(rate), _text(way),
                                line))  # fmt: skip
+
+
+def search(log: NcclLog, thread: Thread, body: bytes, at: At) -> None:
+    """Pattern 4, crossNic 0, nChannels 2, bw 12/12, type PHB/PIX: said by every rank alike."""
+    found = _SEARCH.match(body)
+    if found is None or body in log.searches or len(log.searches) >= KEPT:
+        return
+    pattern, crosses, channels, inside, between, way, other = found.groups()
+    log.searches[body] = Search(
+        int(pattern), crosses != b"0", int(channels), float(inside), float(between), _class(way),
+        _class(other or b""), at.line(),
+    )  # fmt: skip
+
+
+def _class(way: bytes) -> str:
+    """A class of ways; versions before 2.6 write a number, whose meaning has changed since."""
+    return "" if way.isdigit() else _text(way)
 
 
 def choice(log: NcclLog, thread: Thread, body: bytes, at: At) -> None:
@@ -244,7 +267,8 @@ SAYS: Final = MappingProxyType(
         b"Channel": connected, b"Ring": connected, b"Tree": tree, b"Trees": trees,
         b"comm": communicator, b"ncclCommInitRank": communicator, b"[Rank": communicator,
         b"ncclCommInitRankConfig": communicator, b"ncclCommSplit": communicator,
-        b"MNNVL": health, b"NET/IB": interface, b"NET/Socket": interface, b"NET/OFI": interface,
+        b"Pattern": search, b"MNNVL": health,
+        b"NET/IB": interface, b"NET/Socket": interface, b"NET/OFI": interface,
         b"Bootstrap": interface, b"Using": interface, b"+": edge,
     }
 )  # fmt: skip

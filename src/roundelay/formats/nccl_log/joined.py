@@ -21,6 +21,8 @@ def joined(logs: Sequence[NcclLog]) -> NcclLog:
         whole.environment = log.environment | whole.environment
         whole.interfaces = log.interfaces | whole.interfaces
         whole.results = log.results | whole.results
+        whole.searches = log.searches | whole.searches
+        whole.nets = whole.nets or log.nets
         whole.transports.update(log.transports)
         whole.measured += log.measured
         whole.health += log.health

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, Final
 
-from .grammar import KEPT, SAYS, At, call, choice, edge, paths, text_of, variable
+from .grammar import KEPT, SAYS, At, call, choice, edge, paths, search, text_of, variable
 from .record import Failed, Line, NcclLog, Thread, Warned
 
 LONGEST: Final = 2**16
@@ -35,7 +35,10 @@ _NOTED: Final = (
     b"[Service thread] Connection closed", b"Call to connect returned", b"socketPollConnect",
     b"Could not enable P2P", b"Failed to open libibverbs", b"NET/Plugin: Failed to find",
     b"NET/Plugin : No plugin", b"NET/Plugin: No plugin", b"NET/Plugin: Could not find",
-    b"Unable to load libnccl-net",
+    b"Unable to load libnccl-net", b"NET/Plugin : Plugin load", b"GPU Direct RDMA Disabled",
+    b"CollNet currently", b"CollNet is not", b"Communicator has ", b"Could not open XML topology",
+    b"RAS failed to establish", b"Failed to bind NVLink SHARP", b"TUNER/Plugin: Could not",
+    b"TUNER/Plugin: Failed",
 )  # fmt: skip
 """Beginnings of information that weighs as much as a warning."""
 _NO_DEVICE: Final = (b"NET/IB : No device", b"NET/IB : No module",
@@ -44,16 +47,30 @@ _BACK: Final = re.compile(rb"(\S{1,300}\.(?:cc|h|cpp|cu):\d{1,9})(?: \(\w+\))? -
 """A line of the way back from a failure, the innermost first."""
 _RESULT: Final = re.compile(
     rb"\bnccl(UnhandledCuda|System|Internal|InvalidArgument|InvalidUsage|Remote)Error\b|"
-    rb"NCCL [eE]rror\b.*?(unhandled cuda error|unhandled system error|internal error|"
-    rb"invalid argument|invalid usage|remote process exited)"
+    rb"(?:NCCL|RCCL|Nccl|nccl)[^\n]{0,300}?(unhandled cuda error|unhandled system error|"
+    rb"internal error|invalid argument|invalid usage|remote process exited)"
 )
 _FAILURE: Final = re.compile(
-    rb"(?:Cuda|CUDA|HIP) failure:? (?:\d{1,4} )?'[^']{1,200}'|libibverbs: Warning: .{1,200}|"
+    rb"(?:Cuda|CUDA|HIP) failure:? [^'\n]{0,120}'[^']{1,200}'|libibverbs: Warning: .{1,200}|"
+    rb"(?:CUDA|Cuda|HIP)(?: driver| runtime)? error\b:? ?.{1,200}|"
+    rb"\b(?:cudaError|hipError|CUDA_ERROR_)\w{4,40}\b.{0,100}|\bError 80[234]: .{1,100}|"
+    rb"Transport retry count exceeded.{0,80}|no usable transports/devices.{0,80}|"
+    rb"(?:Unresponsive re|Unreachable re|UNDELIVERABLE).{1,160}|GDR driver version.{1,80}|"
+    rb"Memory access fault by GPU.{1,200}|Cannot re-initialize CUDA in forked.{0,60}|"
+    rb"peer access is not supported between.{0,40}|CUBLAS_STATUS_\w{1,40}|"
+    rb"(?:CUDA|HIP) failure \d{1,4}: .{1,200}|Expected \d+ threads to join the rendezvous.{1,80}|"
+    rb"submitted to be reduced, gathered or broadcasted by subset|"
+    rb"gdr_open failed|undefined symbol: p?nccl\w+|"
+    rb"HSA_STATUS_ERROR\w{0,60}|"
     rb"(?<=may be unrelated\) ').{1,400}(?=')|NET/(?:IB|OFI|Socket)\w* ?: ?.{1,300}|"
     rb"Duplicate GPU detected.{1,200}|Call to ibv_\w{1,40} failed.{0,200}"
 )
 """What NCCL or a library below it says, in a line of another program."""
-_SAYING: Final = re.compile(rb"failure|may be unrelated|Duplicate GPU|NET/|ibv|nccl|NCCL")
+_SAYING: Final = re.compile(
+    rb"failure|may be unrelated|Duplicate GPU|NET/|ibv|nccl|Nccl|CCL|UDA|uda [eE]|HIP e|cudaE|hipE|"
+    rb"Error 80|etry count|no usable t|Unre|UNDEL|gdr|GDR|HSA_S|access fault|peer acc|CUBLAS|"
+    rb"rendezvous|by subset"
+)
 """What a line has that may say either: one quick look, for most lines say neither."""
 _ESCAPE: Final = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 _TREE: Final = b"=== System"
@@ -110,7 +127,7 @@ class Reader:
         """A line of somebody else, or of an old version; a bare row of nccl-tests is kept."""
         if self._told and raw.strip():
             self._told = False
-            self._warned(number, b"", _MARK.sub(b"", raw).strip(), self._thread(b""))
+            self._heard(number, _MARK.sub(b"", raw).strip(), raw)
             return
         self._told = self._told or _LAST.search(raw) is not None
         self._ended(number, raw)
@@ -152,6 +169,10 @@ class Reader:
             choice(self.log, thread, body, At(number, raw, self._file))
         elif word[-1:] == b":" and b" opCount " in body:
             call(self.log, thread, body, At(number, raw, self._file))
+        elif space == 0 and body.startswith(b" Pattern "):
+            search(self.log, thread, body.lstrip(), At(number, raw, self._file))
+        elif space == 0 and body.find(b" : NET/", 0, 12) > 0:
+            self.log.nets = True
         elif space == 0 or body.startswith((_TREE, b"CPU/", b"GPU/")):
             self._tree(number, raw, body, thread)
         elif b"Bytes -> " in body:
@@ -171,8 +192,8 @@ class Reader:
         if _SAYING.search(raw) is None:
             return
         if (failure := _FAILURE.search(raw)) is not None:
-            self._warned(number, b"", failure[0].strip(), self._thread(b""))
-        if b"nccl" in raw or b"NCCL" in raw:
+            self._heard(number, failure[0].strip(), raw)
+        if b"nccl" in raw or b"CCL" in raw or b"Nccl" in raw:
             for found in _RESULT.findall(raw[:LONGEST]):
                 name = text_of(found[0] or found[1])
                 self.log.results.setdefault(name, Line(number, text_of(raw), self._file))
@@ -220,6 +241,11 @@ class Reader:
         place, text = text_of(source[1]) if source else "", text_of(body)
         line = Line(number, text_of(head + b"NCCL WARN " + body), self._file)
         _keep(self.log.warned, Warned(place, text, thread.host, line))
+
+    def _heard(self, number: int, body: bytes, raw: bytes) -> None:
+        """What another program repeats of NCCL, or a library below it says."""
+        line = Line(number, text_of(raw), self._file)
+        _keep(self.log.warned, Warned("", text_of(body), "", line))
 
 
 def _keep(kept: dict[tuple[str, str], tuple[int, Warned]], said: Warned) -> None:

@@ -71,7 +71,7 @@ class Thread:
     Attributes:
         host, pid, device: from the lines' heads.
         rank, ranks, nodes, local: as the communicator's line says.
-        started, complete: lines that say so.
+        started, complete, aborted: lines that say so.
         job: id of the communicator, as all its ranks print it; "" where that is not told.
         rings: by channel, the rank before and the one behind.
         trees: by channel, the rank above and those below.
@@ -90,6 +90,7 @@ class Thread:
     local: int | None = None
     started: Line | None = None
     complete: Line | None = None
+    aborted: Line | None = None
     job: str = ""
     rings: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     trees: dict[int, tuple[int, int, tuple[int, ...]]] = field(default_factory=dict)
@@ -159,6 +160,26 @@ class Reach(NamedTuple):
     line: Line
 
 
+class Search(NamedTuple):
+    """What NCCL's search has found for one pattern.
+
+    Attributes:
+        pattern: NCCL's number; see `nccl_graph.PATTERNS`.
+        crosses: whether a ring may leave by one network card and come in by another.
+        inside, between: GB/s of a channel one way, inside a node and between nodes.
+        way_inside, way_between: class of the longest way; "" where it is not told.
+    """
+
+    pattern: int
+    crosses: bool
+    channels: int
+    inside: float
+    between: float
+    way_inside: str
+    way_between: str
+    line: Line
+
+
 @dataclass
 class NcclLog:
     """All that a log holds. What comes by the thousand is counted, with its first line.
@@ -178,6 +199,8 @@ class NcclLog:
         interfaces: lines that name network interfaces or the network that is used.
         health: of multi-node NVLink.
         paths: of the table of paths.
+        searches: what the search for rings and trees has found, by what it says.
+        nets: whether its channels pass network cards.
         results: what NCCL's calls ended with, by name, as the program's errors say.
         notes: what was odd.
     """
@@ -197,6 +220,8 @@ class NcclLog:
     interfaces: dict[str, Line] = field(default_factory=dict)
     health: list[Health] = field(default_factory=list)
     paths: list[Reach] = field(default_factory=list)
+    searches: dict[bytes, Search] = field(default_factory=dict)
+    nets: bool = False
     results: dict[str, Line] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
 

@@ -21,7 +21,7 @@ _LOGGED: Final = re.compile(rb"\S+:\d+:\d+ (?:\[-?\d+\] )?NCCL (?:INFO|WARN|TRAC
 _TELLS: Final = re.compile(
     rb"#|_perf\b|bw|\((?:us|ms|s)\)|version|\b(?:%b)\b|\bRank\b|bandwidth|Out of bounds|"
     rb"^\W*(?:nccl\W*)?(?:all_?(?:reduce|gather|toall)|reduce|broadcast|gather|scatter|sendrecv)|"
-    rb"^(?:\W|\d|_|std(?:out|err)|[eE](?=[-+]\d)|(?:nan|inf|n/?a|[KMGT]i?B?|B)\b)*+$"
+    rb"^\d+(?:\.\d*)?,.*,\d|^(?:\W|\d|_|std(?:out|err)|[eE](?=[-+]\d)|(?:nan|inf|n/?a|[KMGT]i?B?|B)\b)*+$"
     % b"|".join(name.encode() for name in ITEM_BYTES),
     re.I,
 )
@@ -31,6 +31,8 @@ beginning, or figures alone."""
 
 _BESIDE: Final = re.compile(r"\bsize\b.*\bbusbw\b", re.I)
 """Names of columns, on both sides of a bar."""
+COMMAS: Final = 6
+"""In a line without spaces, from which they part columns."""
 MOST_BESIDE: Final = 1000
 """Rows of a table that stands beside another."""
 
@@ -72,6 +74,8 @@ def lines(raws: Iterable[bytes], *, every: bool = False) -> Iterator[Line]:
 
 def _cleaned(number: int, text: str) -> Iterator[Line]:
     plain = _ESCAPES.sub("", text).replace("\r", " ").replace("|", " ")
+    if plain.count(",") >= COMMAS and " " not in plain.strip():
+        plain = plain.replace(",", " ").replace('"', " ")
     plain = _TAGS.sub(" ", _LOG.sub("", _LABEL.sub("", plain)))
     if plain.strip():
         yield Line(number, _QUOTE.sub("", plain).rstrip())

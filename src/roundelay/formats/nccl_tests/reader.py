@@ -38,7 +38,7 @@ _SAYS: Final = re.compile(rf"{_DEVICE.pattern}|{_AVERAGE.pattern}|{_FAILED.patte
 """What some print without a # before it."""
 _LIBRARY: Final = re.compile(r"\b([NR]CCL|nccl-tests) version:? *(\d\S*)")
 _HCAS: Final = re.compile(r"\bNCCL_IB_HCA[= ]=?([A-Za-z][\w:,.-]{0,400})")
-_NAMES: Final = re.compile(r"\b(?:size|bytes)\b.*\btime\b.*\bbusbw\b", re.I)
+_NAMES: Final = re.compile(r"\b(?:size|bytes)\b.*\btime(?:_us)?\b.*\bbusbw\b", re.I)
 _NO_HEADER: Final = Columns(0, False, "", (False, True))
 _BEGINS: Final = ("# nThread", "# nthread", "Collective test starting")
 

@@ -123,6 +123,17 @@ def _check(log: Log) -> None:
         _follow(log, told)
 
 
+def _check_above(log: Log, event: Event, where: str) -> None:
+    """Raise ValueError where it names switches that aren't there."""
+    if len(event.above) > len(log.levels):
+        raise ValueError(f"{where}: {len(event.above)} levels of switches, of {len(log.levels)}")
+    for level, domains in zip(log.levels, event.above, strict=False):
+        there = -(-log.nodes // level.nodes)
+        for domain, _ in domains:
+            if domain >= there:
+                raise ValueError(f"{where}: {level.name} {domain} of {there}")
+
+
 def _follow(log: Log, told: Told) -> None:
     free = np.full(log.nodes, log.cards)
     held: dict[int, list[int]] = {}
@@ -134,6 +145,7 @@ def _follow(log: Log, told: Told) -> None:
         now = event.at_s
         if max(event.nodes, default=0) >= log.nodes:
             raise ValueError(f"{where}: node {max(event.nodes)} of {log.nodes}")
+        _check_above(log, event, where)
         if event.what not in ("start", "stop", "end"):
             continue
         if not 0 <= event.job < len(log.jobs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
@@ -17,6 +18,8 @@ from ...moe import Handle, Placement, choose, exchange
 from .moving import Span, Way, begin, wait
 
 TYPES = (torch.float32, torch.float64)
+NOTED = 1 << 16
+"""Waits that are kept."""
 
 
 class _Part(NamedTuple):
@@ -38,7 +41,7 @@ class Experts(nn.Module):
         gate: scores of experts, before softmax.
         experts: those of this rank, one a slot.
         waited: spans in ns in which the layer waited for exchanges, those of counts and targets
-            among them, since it was last emptied; see `hidden`.
+            among them, since it was last emptied, the newest `NOTED`; see `hidden`.
     """
 
     def __init__(
@@ -89,7 +92,7 @@ class Experts(nn.Module):
         self.gate = nn.Linear(hidden, placed.experts, bias=False)
         comm.broadcast(self.gate.weight.detach())
         self.experts = nn.ModuleList(make(int(e)) for e in placed.slots[comm.rank])
-        self.waited: list[Span] = []
+        self.waited: deque[Span] = deque(maxlen=NOTED)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """[token, hidden] to the same: the sum of the experts' outputs, weighted by the gate.

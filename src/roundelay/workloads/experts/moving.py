@@ -8,6 +8,7 @@ pass is computed in the meantime, too. What `begin` gives is not to be looked at
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,7 +37,7 @@ class Way:
     handle: Handle
     back: bool
     fp8: bool = False
-    waited: list[Span] = field(default_factory=list)
+    waited: deque[Span] = field(default_factory=deque)
     gradient: torch.Tensor | None = None
     _under_way: UnderWay | None = None
 
