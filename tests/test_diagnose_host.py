@@ -50,3 +50,9 @@ def test_a_part_that_cannot_be_read_hides_no_other():
     found = diagnose([Given("f", data=text.encode())], None, predict, cluster)
     assert found.files == [("f", ("ib_ports",))]
     assert [f.kind for f in found.findings] == ["ports"]
+
+
+def test_a_row_that_is_broken_hides_no_other():
+    head = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Name\n"
+    rows = "1,2,3\r4,5,6,7\n60.0,6,3,2,2,ncclDevKernel_A\n"
+    assert [f.kind for f in findings(head + rows)] == ["kernel_times"]

@@ -97,7 +97,10 @@ def _cells(raw: str) -> list[str]:
     if line.startswith("|"):
         return [cell.strip() for cell in line.strip("|").split("|")]
     if line.count(",") > 4 and "  " not in line:
-        return next(csv.reader([line], skipinitialspace=True), [])
+        try:
+            return next(csv.reader([line], skipinitialspace=True), [])
+        except csv.Error:
+            return []
     return [cell for cell in _SPLIT.split(line) if cell]
 
 
