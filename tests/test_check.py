@@ -570,3 +570,9 @@ if DATA := os.environ.get("ROUNDELAY_DATA"):
         report = judged(table(sweep, collective, ranks), where, predict)
         assert report.ok, report.findings
         assert len(report.rows) == len(sweep)
+
+
+@pytest.mark.parametrize("name", ["GBps", "Gbps_duplex", "", "_"])
+def test_a_fact_whose_name_is_only_a_unit_is_left_out(name):
+    found = read_facts(json.dumps({"op": "all_reduce", name: 360, "advertised": 1}).encode(), "x")
+    assert found.unknown == (name,)

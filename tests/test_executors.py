@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import json
 import os
 import random
 import re
@@ -20,6 +21,7 @@ from roundelay.executors.mscclpp import to_mscclpp
 from roundelay.executors.plans import from_mscclpp, prove_mscclpp
 from roundelay.formats.msccl_xml import broken_limits, read_msccl, write_msccl
 from roundelay.formats.mscclpp_plan import read_mscclpp, write_mscclpp
+from roundelay.formats.schedule import read_schedule, write_schedule
 
 REFUSED = {
     "switch": "a switch adds", "leader_switch": "a switch adds", "rails_switch": "a switch adds",
@@ -90,6 +92,15 @@ def test_summing_order_stays():
     for again in (from_msccl(msccl(rl.build("all_reduce/one_shot", 5)), in_place=True),
                   from_mscclpp(to_mscclpp(rl.build("all_reduce/one_shot", 5)))):  # fmt: skip
         assert rl.verify(again).summation == "rank"
+
+
+def test_a_rank_that_sends_itself_what_it_adds_is_refused():
+    ring = json.loads(write_schedule(rl.build("all_reduce/ring", 4)))
+    ring["rounds"][0]["dst"] = [1, 1, 3, 0]
+    schedule = read_schedule(json.dumps(ring).encode())
+    for write in (to_msccl, to_mscclpp):
+        with pytest.raises(rl.RoundelayError, match="rank 1 sends itself what it adds, in step 0"):
+            write(schedule)
 
 
 def test_a_root_and_limits_are_refused():

@@ -140,6 +140,11 @@ def test_what_pytorch_observes(schema):
         write_chakra(graph)
 
 
+def test_a_call_that_is_not_named_is_a_collective():
+    data = observed("1.0.1").replace(b"nccl:all_reduce", b"nccl:all_reduce: ")
+    assert read_chakra(data).nodes[2].kind == NodeKind.COLLECTIVE
+
+
 def test_the_longest_path_with_and_without_communication():
     whole = Graph("chakra", "0.0.4", tuple(
         node._replace(control=()) if node.id == 3 else node for node in SMALL.nodes))  # fmt: skip

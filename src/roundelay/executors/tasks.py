@@ -193,6 +193,12 @@ def tasks_of(schedule: Schedule, executor: str) -> list[Rank]:
     for number in range(schedule.ranks):
         rank = Rank(Memory.of(schedule, number))
         for entry in plan(schedule, number).entries:
+            if list(entry.peers).count(OWN) > 1:
+                raise RoundelayError(
+                    f"{schedule.whole().kind.name}/{schedule.name or '?'} cannot go to {executor}: "
+                    f"rank {number} sends itself what it adds, in step {entry.step}; expected "
+                    "messages between ranks"
+                )
             rank.take(entry)
         rank.tasks.sort(key=lambda task: task.order)  # stable: an entry's tasks stay together
         ranks.append(rank)

@@ -248,7 +248,7 @@ def _of_observer(value: Mapping[str, Any]) -> Graph:
 def _kind_of(name: str, operation: bool) -> NodeKind:
     if _COMMUNICATES.match(name):
         between = {"send": NodeKind.SEND, "recv": NodeKind.RECEIVE}
-        return between.get(name.rpartition(":")[2].split()[0], NodeKind.COLLECTIVE)
+        return between.get(name.rpartition(":")[2].partition(" ")[0], NodeKind.COLLECTIVE)
     return NodeKind.COMPUTE if operation or name.startswith("triton") else NodeKind.METADATA
 
 
