@@ -38,7 +38,7 @@ WARNINGS = [
     ("misc/argcheck.cc:9", "ncclCommDestroy : comm argument is NULL", "bad_argument",
      "comm argument is NULL"),
     ("init.cc:9", "Attempt to use communicator before the previous operation returned ncclSuccess",
-     "too_early", "before its start"),
+     "too_early", "an error came earlier"),
     ("enqueue.cc:9", "No algorithm/protocol available for function AllGather with datatype int8. "
      "NCCL_ALGO was set to tree.", "no_algorithm", "no algorithm for AllGather"),
     ("transport/net_socket.cc:9", "NET/Socket : peer 10.0.0.9<1> message truncated :",
@@ -53,7 +53,22 @@ WARNINGS = [
     # Sockets.
     (SOCKET, "Net : Call to recv from 10.0.0.9<1> failed : Connection reset by peer", "peer_lost",
      "Connection reset"),
-    (SOCKET, "Call to connect failed : Connection timed out", "refused", "Connection timed out"),
+    (SOCKET, "Call to connect failed : Connection timed out", "unanswered", "nothing answers"),
+    (SOCKET, "Call to connect failed : Connection refused", "refused", "nobody listens"),
+    (SOCKET, "Call to connect failed : No route to host", "no_route", "no way to the address"),
+    (SOCKET, "socketStartConnect: Connect to 10.0.0.9<41231> failed : Connection timed out",
+     "unanswered", "10.0.0.9: nothing answers"),
+    (SOCKET, "Net : Call to recv from 10.0.0.9<1> failed : Connection timed out", "peer_silent",
+     "no answer any more"),
+    (SOCKET, "Call to bind failed : Cannot assign requested address", "no_address", "fe80"),
+    ("proxy.cc:9", "[Proxy Service 3] Failed to execute operation Connect from rank 3, retcode 6",
+     "proxy_failed", "rank 3 .*by the other side"),
+    (IB, "NET/IB : Got async event : client reregistration", "sm_notice", "a notice"),
+    (IB, "NET/IB : mlx5_2:1 Got async event : LID change", "sm_moved", "another address"),
+    (IB, "NET/IB : mlx5_2:1 Got non-fatal async event: port active(9)", "link_down",
+     "down or not steady"),
+    (IB, "NET/IB : Got completion from peer 10.0.0.9<1> with error 14, opcode 0", "network_error",
+     "error 14 .a number of ibv_wc_status"),
     (SOCKET, "socketTryAccept: Accept failed: Bad file descriptor", "socket_closed",
      "another thread"),
     (SOCKET, "Call to bind failed : Address already in use", "no_port", "Address already"),
@@ -211,7 +226,7 @@ WARNINGS = [
     (IB, "NET/IB : Local mergedDev mlx5_0+mlx5_1 has a different number of devices=2 as remote "
      "mlx5_0 1", "nics_differ", "differently"),
 ]  # fmt: skip
-HARMLESS = {"harmless", "torn_down", "ras_port"}
+HARMLESS = {"harmless", "torn_down", "ras_port", "sm_notice"}
 
 
 def findings(text):
@@ -245,6 +260,62 @@ def test_what_another_kind_explains_is_not_told():
         f"{HEAD}transport/nvls.cc:19 NCCL WARN rank 0 failed to NVLS register sendbuff 0x7\n"
     )
     assert [f.kind for f in found] == ["buffer_not_registered"]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "lines"),
+    [
+        (["proxy_failed"],
+         [("proxy.cc:9", "Proxy Call to rank 1 failed (Connect)"),
+          (SOCKET, "Net : Connection closed by remote peer a1<59227>")]),
+        (["program_failed"],
+         [("enqueue.cc:9", "Cuda failure 'unspecified launch failure'"),
+          ("enqueue.cc:9", "Cuda failure 'the operation cannot be performed in the present "
+           "state'")]),
+        (["sizes_differ"],
+         [("transport/net_socket.cc:9", "NET/Socket : peer 10.0.0.9<1> message truncated : "
+           "receiving 8 bytes instead of 4"),
+          ("init.cc:9", "Attempt to use communicator before the previous operation returned "
+           "ncclSuccess")]),
+        (["not_to_be_had"],
+         [("include/alloc.h:9", "Cuda failure 801 'operation not supported'"),
+          ("include/alloc.h:19", "Failed to CUDA host alloc 147456 bytes")]),
+    ],
+)  # fmt: skip
+def test_a_follower_is_not_told_beside_its_cause(kinds, lines):
+    for order in (lines, lines[::-1]):
+        text = "".join(f"{HEAD}{place} NCCL WARN {said}\n" for place, said in order)
+        assert [f.kind for f in findings(text)] == kinds
+
+
+def test_a_start_whose_failure_is_explained_is_not_called_stuck():
+    start = f"{HEAD}NCCL INFO comm 0x1 rank 0 nranks {{}} cudaDev 0 busId 1000 - Init START\n"
+    why = f"{HEAD}graph/search.cc:9 NCCL WARN XML Import Channel : dev 1 not found.\n"
+    for ranks in (1, 16):
+        found = findings(start.format(ranks) + why)
+        assert [f.kind for f in found if f.fault] == ["graph_file"]
+
+
+def test_an_old_line_without_a_process_s_number_is_read():
+    found = findings("*the host* [0] include/socket.h:185 WARN Call to connect failed : Connection "
+                     "refused\nNCCL failure x.cu:110 'unhandled system error'\n")  # fmt: skip
+    assert [f.kind for f in found] == ["refused"]
+
+
+def test_a_program_s_error_that_repeats_nccl_s_is_no_cause():
+    found = findings(
+        f"{HEAD}include/socket.h:361 NCCL WARN Call to connect failed : Connection timed out\n"
+        "Traceback (most recent call last):\n"
+        "a.b.UnknownError: ncclCommInitRank failed: unhandled system error\n"
+    )
+    assert [f.kind for f in found] == ["unanswered"]
+
+
+def test_an_old_plugin_of_libfabric_is_read():
+    found = findings("WARN: Function: find_ofi_provider Line: 543: NET/OFI Couldn't find any "
+                     "optimal provider\nWARN: Function: main Line: 6: NET/OFI OFI NCCL failure: "
+                     "2\n")  # fmt: skip
+    assert [f.kind for f in found] == ["no_efa"]
 
 
 def test_a_line_without_a_cause_tells_its_part():

@@ -201,13 +201,39 @@ def test_messages():
      ("gloo: Invalid scalar type", "no_such_type", "bfloat16"),
      ("[gloo/transport/tcp/pair.cc:1] timed out: remote=[127.0.1.1]:9", "loopback", "127.0.1.1"),
      ("[gloo/x.cc:1] Timed out waiting 30ms for recv", "timed_out", "30 ms"),
-     ("[gloo/x.cc:1] Connection closed by peer [192.0.2.1]:7", "peer_lost", "192.0.2.1:7")],
+     ("[gloo/x.cc:1] Connection closed by peer [192.0.2.1]:7", "peer_lost", "192.0.2.1:7"),
+     ("[gloo/transport/tcp/pair.cc:1] Read timeout [192.0.2.1]:7", "timed_out", "192.0.2.1"),
+     ("[gloo/transport/tcp/pair.cc:1] timed out connecting: SO_ERROR: Connection refused, "
+      "remote=[192.0.2.1]:7", "refused", "192.0.2.1"),
+     ("[gloo/transport/tcp/pair.cc:1] SO_ERROR: Connection timed out, remote=[192.168.122.1]:7",
+      "docker_address", "192.168.122.1"),
+     ("[gloo/transport/tcp/pair.cc:1] address family mismatch", "families_differ", "IPv6"),
+     ("[gloo/transport/tcp/pair.cc:1] connect [192.0.2.1]:7: Connection timed out", "unanswered",
+      "192.0.2.1"),
+     ("[enforce fail at gloo/transport/ibverbs/buffer.cc:1] offset + length <= size_. 64 vs 8",
+      "sizes_differ", "64 against 8"),
+     ("[enforce fail at gloo/transport/ibverbs/pair.cc:1] wc->status == IBV_WC_SUCCESS. 12 vs 0.",
+      "network_error", "no answer from the other side"),
+     ("[enforce fail at gloo/transport/ibverbs/pair.cc:1] wc->status == IBV_WC_SUCCESS. 10 vs 0.",
+      "memory_refused", "error 10"),
+     ("[enforce fail at gloo/transport/ibverbs/pair.cc:1] wc->status == IBV_WC_SUCCESS. 5 vs 0.",
+      "flushed", "another error came first")],
 )  # fmt: skip
 def test_what_gloo_says(line, kind, words):
     found = watched_findings("f", read_watchdog(f"INFO using gloo\n{line}\n".encode()))
     assert [finding.kind for finding in found] == [kind]
     assert words in str(found[0].reason)
     assert found[0].evidence[0].line == 2
+
+
+def test_a_group_that_not_all_make_is_told_of():
+    line = "[gloo/transport/tcp/pair.cc:1] connect [192.0.2.1]:7: Connection refused"
+    (found,) = watched_findings("f", read_watchdog(line.encode()))
+    assert "new_group" not in str(found.reason)
+    trace = f"    group = dist.new_group(ranks=mine)\n{line}"
+    (found,) = watched_findings("f", read_watchdog(trace.encode()))
+    assert "all ranks must call" in str(found.reason)
+    assert found.evidence[0].line == 2
 
 
 def test_a_word_of_gloo_is_no_error():

@@ -30,8 +30,10 @@ def joint_findings(found: Diagnosis) -> list[Finding]:
     logged = [f for f in _logged(found) if not (full and f.kind == "out_of_memory")]
     logged = [f for f in logged if not _rests_on(f, found.told)]
     dumped = _dumped(found)
-    if any(f.kind == "never_called" for f in found.findings):
-        logged = [f for f in logged if f.kind != "timed_out"]
+    if any(f.kind in ("never_called", "broke_off") for f in found.findings):
+        logged = [f for f in logged if f.kind not in ("timed_out", "peer_lost")]
+    if any(f.kind == "card_failed" for f in ended):  # an Xid, by which kernels then fail
+        logged = [f for f in logged if f.kind != "program_failed"]
     hangs = any(f.area == "hang" and f.fault and f.kind not in LATER
                 for f in (*logged, *found.findings))  # fmt: skip
     if dumped or hangs:  # which say more than an exit code

@@ -150,9 +150,13 @@ def built(file: str, log: NcclLog) -> Finding | None:
         "transports": transports or "-", "versions": names(list(log.versions), 4) or "?",
         "hosts": len({t.host for t in log.threads.values()} - {""}),
     }  # fmt: skip
-    reason = ["Ranks: {ranks}, of which the log shows {seen} on {hosts:host|hosts}."
-              if log.size else "The log does not say how many ranks there are, and shows {seen} on "
-              "{hosts:host|hosts}."]  # fmt: skip
+    if not figures["hosts"]:
+        reason = ["Ranks: {ranks}, of which the log shows {seen}."]
+    elif log.size:
+        reason = ["Ranks: {ranks}, of which the log shows {seen} on {hosts:host|hosts}."]
+    else:
+        reason = ["The log does not say how many ranks there are, and shows {seen} on "
+                  "{hosts:host|hosts}."]  # fmt: skip
     reason += ["Channels: {channels}."] if channels else []
     reason += ["Connections: {transports}."] if transports else []
     reason += ["Version: {versions}."] if log.versions else []
@@ -193,6 +197,8 @@ def stuck_in_start(file: str, log: NcclLog) -> Finding | None:
         return None
     seen = {t.rank for t in begun}
     missing = [str(r) for r in range(min(log.size or 0, 10**5)) if r not in seen]
+    if _explained(log) and not 0 < len(missing) <= len(begun):
+        return None  # a warning says why; ranks that are not in this log may have logs of their own
     figures: Figures = {
         "waiting": names([str(t.rank) for t in waiting]), "begun": len(begun),
         "missing": names(missing), "ranks": log.size or 0,
@@ -201,11 +207,23 @@ def stuck_in_start(file: str, log: NcclLog) -> Finding | None:
     if len(waiting) == len(begun) and not log.warned and not log.others:
         return _cut_off(file, figures, waiting)
     if missing:
-        reason.append("Nothing is heard from rank {missing}: the others wait for it.")
-    return tell("stuck_in_start", file, figures, reason,
-                "Look at the ranks that are not heard from: their host, their own log, the address "
-                "at which rank 0 waits.", cited(file, *[t.started for t in waiting][:3]),
+        reason.append("Nothing is heard here from rank {missing}: unless it has a log of its own, "
+                      "the others wait for it.")  # fmt: skip
+    advice = (
+        "Look at the ranks that are not heard from: their host, their own log, the address "
+        "at which rank 0 waits."
+        if missing
+        else "Look at what these ranks said last, at the interface that they use "
+        "(NCCL_SOCKET_IFNAME) and at firewalls; py-spy dump shows where they stand."
+    )
+    return tell("stuck_in_start", file, figures, reason, advice,
+                cited(file, *[t.started for t in waiting][:3]),
                 fault=True, confidence=0.7, area="hang")  # fmt: skip
+
+
+def _explained(log: NcclLog) -> bool:
+    """Whether a warning or a failure tells why the start is not through."""
+    return bool(log.warned) or any(t.failed for t in log.threads.values())
 
 
 def _cut_off(file: str, figures: Figures, waiting: Sequence[Thread]) -> Finding:

@@ -61,7 +61,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                             rb"Call to ibv_\w{1,40} failed|"
                             rb"NET/(?:IB|OFI)\w{0,3} ?: ?(?!Using|\d)\w[^\n]|"
                             rb"Duplicate GPU detected|"
-                            rb":\d{1,9}:\d{1,9} \[\d{1,4}\] \S{1,80}:\d{1,5} WARN |"
+                            rb"\[\d{1,4}\] [\w/.-]{1,80}\.(?:cc|cu|h):\d{1,5} WARN |"
+                            rb"Function: \w{1,60} Line: \d{1,9}: NET/OFI |"
                             rb"^[^\w\n]{0,40}(?:\[\w{1,40}\]:)? ?Last error:[ \t\r]*$", re.M)),
     ("ras", re.compile(rb"# +in group +per comm|#\d+-\d+ \([0-9a-f]+\) (?:MISMATCH|INCOMPLETE)|"
                        rb"unreachable via the RAS network")),
@@ -76,6 +77,9 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("store", re.compile(rb"store->get\(|store[ -]based barrier on rank|client socket has |"
                          rb"RendezvousTimeoutError|RendezvousConnection|RendezvousClosedError|"
                          rb"EADDRINUSE|[Ff]ailed to recv, got 0 bytes|recvValue failed|"
+                         rb"(?:send|recv)\w{1,30} failed on SocketImpl|flag on TCPStore|"
+                         rb"socket (?:cannot be initialized|has failed to)|"
+                         rb"Error: Wait timeout\b|hostname of the client socket cannot|"
                          rb"[Tt]imeout waiting for key|server socket has failed|"
                          rb"wait timeout after \d|waiting for clients\. \d|gai error: -|"
                          rb"connect\(\) timed out\. Original|: Socket Timeout")),
@@ -159,6 +163,7 @@ _LATER: Final = MappingProxyType(
                      b"Not all ranks joining", b"gloo::EnforceNotMet", b"Timeout at NCCL work",
                      b"Received a dump sig", b"] Timeout at collective"),
         "store": (b"store->get(", b"store based barrier on rank", b"client socket has ",
+                  b"failed on SocketImpl", b"flag on TCPStore",
                   b"RendezvousTimeout", b"EADDRINUSE", b"got 0 bytes", b"recvValue failed",
                   b"imeout waiting for key", b"wait timeout after", b"waiting for clients"),
         "ended": (b"OutOfMemoryError", b"oom_kill", b"oom-kill", b"Out Of Memory",

@@ -18,7 +18,9 @@ KEPT: Final = 10**4
 """Lines of a kind."""
 _WORDS: Final = (b"store", b"Store", b"endezvous", b"client socket", b"server socket",
                  b"EADDRINUSE", b"recvValue", b"ailed to recv", b"for clients",
-                 b"gai error", b"connect() timed out", b"cket Timeout", b"keep-alive")  # fmt: skip
+                 b"gai error", b"connect() timed out", b"cket Timeout", b"keep-alive",
+                 b"Wait timeout", b"imeout waiting for key", b"wait timeout after",
+                 b"failed on SocketImpl")  # fmt: skip
 
 
 class _Rule(NamedTuple):
@@ -29,6 +31,7 @@ class _Rule(NamedTuple):
     reason: Sequence[str]
     advice: str
     confidence: float
+    fault: bool = True
 
 
 _RULES: Final = (
@@ -50,11 +53,29 @@ _RULES: Final = (
            "job of this host, or because two processes both take themselves for rank 0."],
           "End what is left of the run before (ss -ltnp shows who listens), or take another port: "
           "MASTER_PORT, torchrun --master-port, or --standalone for one host.", 0.9),
+    _Rule("no_ipv6", re.compile(r"errno: 97\b|Address family not supported|"
+                                r"IPv6 network addresses of .*gai error: -[59]\b"),
+          ["torch tries IPv6 first, which this host (or the name) does not have, and goes on with "
+           "IPv4: alone this does no harm, and nothing has failed by it."],
+          "Nothing, unless an error follows; a name in /etc/hosts that leads to an IPv4 address "
+          "makes it silent.", 0.85, fault=False),
+    _Rule("other_address", re.compile(r"to connect to .*\((?:\w+ error|errno): 10049\b"),
+          ["One of the addresses that the host's name leads to cannot be used (on Windows Docker "
+           "puts kubernetes.docker.internal into the file hosts), and torch goes on to the next: "
+           "alone this does no harm."],
+          "Nothing, unless an error follows; MASTER_ADDR=127.0.0.1 on one host makes it silent.",
+          0.75, fault=False),
+    _Rule("nameless", re.compile(r"hostname of the client socket cannot"),
+          ["torch finds no name for the address of another process, which it only wants for its "
+           "messages: that does no harm, but each such question may take seconds."],
+          "Nothing; where start-up is slow, names in /etc/hosts or DNS for the addresses of all "
+          "hosts.", 0.85, fault=False),
     _Rule("no_name", re.compile(r"addresses? of \(?\[?(?P<host>[^\],) ]+?)\]?, \d+\) "
                                 r"cannot be retrieved|gai error: -\d+|"
                                 r"getaddrinfo.{0,80}Name or service"),
           ["The name of rank 0's host ({host}) leads to no address on this host: it is not in DNS "
-           "or /etc/hosts (yet), or misspelt."],
+           "or /etc/hosts (yet), or misspelt. Where only IPv6 is named, torch goes on with IPv4, "
+           "and it may do no harm."],
           "getent hosts NAME on that host; in Kubernetes the headless service must exist, and "
           "publish addresses before pods are ready; else give MASTER_ADDR as an address.", 0.9),
     _Rule("clients_missing", re.compile(r"Timed out after (?P<seconds>\d+) seconds waiting for "
@@ -64,7 +85,8 @@ _RULES: Final = (
           "Count the processes on all hosts against nodes times processes a node; give all the "
           "same MASTER_ADDR and MASTER_PORT, and see the firewall (nc -vz HOST PORT).", 0.9),
     _Rule("store_unreachable", re.compile(
-        r"client socket has .{0,80}connect to \(?\[?(?P<host>[^\],) ]+?)\]?(?:, |:)(?P<port>\d+)"),
+        r"client socket has .{0,80}connect to (?:\(?\[(?P<host>[^\]]{1,200})\](?:, |:)"
+        r"(?P<port>\d+)|\(?(?P<host2>[^\],) ]+?)(?:, |:)(?P<port2>\d+))"),
           ["A rank cannot connect to the store of rank 0 at {host}, port {port}: rank 0 does not "
            "run there (yet), the name leads to another address on this host, or a firewall is in "
            "between."],
@@ -89,16 +111,25 @@ _RULES: Final = (
           "See that MASTER_ADDR and MASTER_PORT are the same on all ranks and reach rank 0's host "
           "(nc -vz HOST PORT), and that rank 0 runs.", 0.75),
     _Rule("store_lost", re.compile(r"(?:[Ff]ailed to recv, got 0 bytes|recvValue failed|"
-                                   r"sendBytes failed|TCPStore.*?Broken pipe|"
+                                   r"(?:send|recv)\w{1,30} failed on|TCPStore.*?Broken pipe|"
                                    r"store->get\(.{0,60}got error: (?:Connection reset|Broken)|"
                                    r"TCPStore.*?Connection (?:reset|was likely closed))"),
-          ["The store is gone: it lives in the process of rank 0 (or of its launcher), and that "
-           "has ended. What is said of the store only follows."],
-          "Read the end of rank 0's log, or of its launcher: its own error comes first.", 0.8),
+          ["The connection to the store is gone: the process of rank 0 (or of its launcher) holds "
+           "it, and as a rule that has ended. What is said of the store only follows."],
+          "Read the end of rank 0's log, or of its launcher: its own error comes first. Where the "
+          "job had done its work and rank 0 only ended before the others, it may be ignored.", 0.8),
+    _Rule("file_waits", re.compile(r"Error: Wait timeout\b"),
+          ["A rank waited in vain in the store for the others, by which they find one another: not "
+           "all ranks were started or came there in time, or they do not see the same store. With "
+           "init_method='file://...' that is another path, a folder that hosts do not share or "
+           "that has no locks (Samba, some NFS), or a file that an earlier run has left."],
+          "Count the processes against the world size; remove the file before each run; or meet "
+          "by an address: init_method='tcp://HOST:PORT', or env:// with MASTER_ADDR.", 0.8),
     _Rule("store_waits", re.compile(r"(?:[Tt]imeout waiting for key|wait timeout after \d+ ?ms, "
                                     r"keys): ?(?P<key>[\w/.:-]+)"),
           ["A rank waited in vain for another's word in the store (key {key}): not all ranks have "
-           "started, or one has died before it came there."],
+           "started, one has died before it came there, or they do not see the same store (another "
+           "address, or with init_method='file://...' another file or one of an earlier run)."],
           "Count the processes on all hosts against the world size, and read the end of the logs "
           "of those that are missing.", 0.75),
 )  # fmt: skip
@@ -134,12 +165,15 @@ def store_findings(file: str, lines: Iterable[bytes]) -> list[Finding]:
                 kept = found.setdefault(rule.kind, [])
                 kept += [(said, Line(number, text[:400], file))] if len(kept) < KEPT else []
                 break
-    return [_told(rule, file, found[rule.kind]) for rule in _RULES if rule.kind in found]
+    failed = any(rule.fault for rule in _RULES if rule.kind in found)
+    return [_told(rule, file, found[rule.kind]) for rule in _RULES
+            if rule.kind in found and (rule.fault or not failed)]  # fmt: skip
 
 
 def _told(rule: _Rule, file: str, said: Sequence[tuple[re.Match[str], Line]]) -> Finding:
     first = said[0][0].groupdict()
-    figures: Figures = {name: (value or "?").strip(" .,") for name, value in first.items()}
+    figures: Figures = {name.rstrip("2"): "?" for name in first}
+    figures |= {name.rstrip("2"): v.strip(" .,") for name, v in first.items() if v}
     ranks = sorted({int(m["rank"]) for m, _ in said if m.groupdict().get("rank")})
     if ranks:
         figures["rank"] = names([str(rank) for rank in ranks], 8)
@@ -147,7 +181,7 @@ def _told(rule: _Rule, file: str, said: Sequence[tuple[re.Match[str], Line]]) ->
     if kind == "too_many_ranks":
         kind, reason, advice = _counted(first, figures)
     lines = cited(file, *[line for _, line in said][:4])
-    return tell(kind, file, figures, reason, advice, lines, fault=True,
+    return tell(kind, file, figures, reason, advice, lines, fault=rule.fault,
                 confidence=rule.confidence, area="hang")  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ..formats.nccl_log import NcclLog, Warned
-from .causes import CAUSES, EXPLAINED, FOLLOWS, LATER, Cause, spelled
+from .causes import ASKED, CAUSES, EXPLAINED, FOLLOWS, LATER, Cause, spelled
 from .causes.places import place_of
 from .finding import Figures, Finding, cited, tell
 from .hints import HINTS
@@ -41,6 +41,10 @@ def warning_findings(file: str, log: NcclLog) -> list[Finding]:
             plain.append(_plain(file, count, warned))
     for kind in [k for seen in found for k in EXPLAINED.get(seen, ())]:
         found.pop(kind, None)
+    telling = [kind for kind, f in found.items() if f.fault and kind not in LATER]
+    full = found.get("out_of_memory")
+    if full is not None and len(telling) > 1 and ASKED.search(full.evidence[0].text):
+        found.pop("out_of_memory")
     first = [f for f in plain if not FOLLOWS.search(str(f.figures["text"]))]
     if first or any(f.fault and f.kind not in LATER for f in found.values()):
         found = {kind: f for kind, f in found.items() if kind not in LATER}

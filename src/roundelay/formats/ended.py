@@ -78,7 +78,8 @@ _FOLLOWS: Final = re.compile(
     r"aborted|Process group|gloo|"
     r"HTTPError|Process(?:Raised|Exited)Exception|CalledProcessError|EngineDeadError|"
     r"Engine core init|ActorDiedError|RayActorError|RayTaskError|HorovodInternalError|"
-    r"ncclRemoteError|ncclSystemError"
+    r"nccl\w{3,30}Error|NCCL_ERROR_|nccl[A-Z]\w{2,40}(?:\(.{0,80}\))? failed|"
+    r"NCCL (?:operation|failure)|unhandled (?:cuda|system) error"
 )
 _NEAR: Final = 300
 """Lines from a traceback's head to its error, at most."""

@@ -25,7 +25,7 @@ SPEAKS: Final = re.compile(
     rb"monitoredBarrier|Timed out waiting|next_op=|Connection closed by peer|does not support|"
     rb"Invalid scalar type|Address already in use|watchdog got stuck|loopback address|"
     rb"Timeout at NCCL work|SO_ERROR: |ot all ranks joining|missing ranks: \{|collective: |"
-    rb"is running collective:|Received a dump signal due|\] Timeout at collective: "
+    rb"is running collective:|Received a dump signal due|\] Timeout at collective: |new_group\("
 )
 """What stands in every message."""
 LONGEST: Final = 2000

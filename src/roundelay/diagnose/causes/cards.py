@@ -33,18 +33,23 @@ CARDS: Final = (
           "Setting up the sums in the NVSwitch (NVLS) failed: NCCL believes that they are to be "
           "had, and the fabric manager or the driver refuses the memory for them. The fabric "
           "manager was restarted or is of another version, the container or virtual machine has no "
-          "right to it, or other jobs hold all groups.",
+          "right to it, other jobs hold all groups, or (out of memory) the card is full.",
           "NCCL_NVLS_ENABLE=0 does without (all_reduce inside a node loses a quarter of its "
           "busbw); to mend it see that nvidia-fabricmanager runs and is of the driver's version, "
           "restart it and reset the cards, and end jobs that still hold cards.", confidence=0.85),
-    cause("out_of_memory", r"out of memory|Allocation failed|Failed to CUDA (?:calloc|malloc|host "
-          r"alloc)(?: async)? (?P<size>\d+)", "hang",
+    cause("out_of_memory", r"out of memory|Allocation failed", "hang",
           "The card's memory is full: NCCL could not take what it needs for its buffers. What the "
           "program and torch's cache hold leaves too little; lost connections of other ranks "
           "follow from it.",
           "Leave room: a smaller batch, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, fewer "
           "communicators, NCCL_MAX_NCHANNELS or NCCL_BUFFSIZE smaller; see that no other process "
           "uses the card (nvidia-smi)."),
+    cause("out_of_memory", r"Failed to CUDA (?:calloc|malloc|host alloc)(?: async)? "
+          r"(?P<size>\d+)", "hang",
+          "NCCL could not take {size} bytes for its buffers: as a rule the card's memory is full. "
+          "If another error of CUDA's stands before it, that one is the cause.",
+          "See the line before; leave room on the card (a smaller batch, no other process: "
+          "nvidia-smi).", confidence=0.7),
     cause("no_cuda", r"CUDA unknown error", "machine",
           "CUDA does not start in this process (unknown error): the module nvidia_uvm is not "
           "loaded or its device file is missing (after a sleep of the machine, in a container), "
@@ -166,9 +171,10 @@ CARDS: Final = (
     cause("program_failed", _FAILED + r"(?P<what>illegal memory access|unspecified launch failure|"
           r"misaligned address|illegal instruction|device-side assert|invalid program counter|"
           r"launch out of resources|memory access fault)", "machine",
-          "A kernel has failed on a card ({what}): as a rule one of the program's own, as an index "
-          "beyond its tensor; NCCL only meets it. Seldom it is the card, or a buffer that was "
-          "freed while a collective used it. All other ranks wait for this one.",
+          "A kernel has failed on a card ({what}), and NCCL only meets it at its next call. It may "
+          "be one of the program's own (an index beyond its tensor), a buffer that was freed while "
+          "a collective used it, or the card or its links (then dmesg has an Xid). Other ranks "
+          "wait for this one.",
           "Run that rank with CUDA_LAUNCH_BLOCKING=1 (or compute-sanitizer): the first error names "
           "the kernel. See Xid errors in dmesg, and that tensors live until the collective is "
           "done.", confidence=0.8),
@@ -206,12 +212,14 @@ CARDS: Final = (
           "says which it was.", confidence=0.7),
     cause("call_refused", _FAILED + r"(?P<what>invalid argument|invalid resource handle|"
           r"invalid (?:device )?pointer|cannot be performed in the present state)", "machine",
-          "CUDA refuses a call of NCCL's ({what}). As a rule it maps memory of other cards and may "
-          "not: a process sees only its own card, or P2P, NVLS or shared memory by cuMem does not "
-          "work in this container, virtual machine or driver.",
-          "With NCCL_DEBUG=INFO the source file in the line says which (nvls.cc, p2p.cc, shm.cc); "
-          "try NCCL_NVLS_ENABLE=0, NCCL_P2P_DISABLE=1 and NCCL_CUMEM_ENABLE=0 one by one; see that "
-          "driver and fabric manager are of one version.", confidence=0.65),
+          "CUDA refuses a call of NCCL's ({what}). Where the source file in the line is of memory "
+          "(alloc.h, nvls.cc, p2p.cc, shm.cc), it maps memory of other cards and may not: a "
+          "process sees only its own card, or P2P, NVLS or cuMem does not work in this container, "
+          "virtual machine or driver. Where it is of starting kernels (enqueue.cc), a stream or "
+          "context is of another card or gone, or an error of this process came before.",
+          "Look for an earlier error of this process; if there is none, try NCCL_NVLS_ENABLE=0, "
+          "NCCL_P2P_DISABLE=1 and NCCL_CUMEM_ENABLE=0 one by one, and see that driver and fabric "
+          "manager are of one version.", confidence=0.6),
     cause("card_failed", r"(?:an illegal memory access|(?:CUDA|HIP)(?: driver| runtime)? "
           r"(?:error|failure)|(?:cuda|hip)Error|CUDA_ERROR_)"
           r"(?P<what>.*)", "machine",

@@ -26,8 +26,8 @@ LAYOUT: Final = (
           "in each."),
     cause("no_sysfs", r"Could not find real path of (?P<path>/\S+)", "machine",
           "NCCL does not find a device's place in PCIe ({path}): WSL and some containers and "
-          "virtual machines do not show it in /sys. Versions before 2.10 stop there.",
-          "Take a newer NCCL (2.10 or later knows WSL); in a container mount /sys, see lspci in "
+          "virtual machines do not show it in /sys. Older versions of NCCL stop there.",
+          "Take a newer NCCL (2.11 or later knows WSL); in a container mount /sys, see lspci in "
           "it, or give NCCL a topology file (NCCL_TOPO_FILE)."),
     cause("too_many_nodes", r"(?:too many (?:XML (?:sub)?nodes|Topo links) \(max |XML parser is "
           r"limited to |to store found nodes.*?Filled )(?P<limit>\d+)", "machine",

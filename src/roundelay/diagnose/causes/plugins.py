@@ -47,8 +47,8 @@ PLUGINS: Final = (
     cause("no_efa", r"NET/OFI.*?(?:Only EFA provider|No eligible provider|initiali[sz]ation failed|"
           r"optimal provider|No provider)|aws-ofi-nccl.*fail", "machine",
           "The plugin of libfabric finds no network card of EFA (or another one that it may use), "
-          "so NCCL goes over TCP sockets: the instance has none, its kind does not have it, or the "
-          "container does not see it.",
+          "so NCCL goes over TCP sockets or stops: the instance has none, the container does not "
+          "see it, or this libfabric was built without its provider (see FI_PROVIDER).",
           "Run fi_info -p efa on the host and in the container; give it /dev/infiniband and the "
           "device plugin's vpc.amazonaws.com/efa, and a kind of instance with EFA. Where there is "
           "none remove the plugin (NCCL_NET_PLUGIN=none).", confidence=0.85),

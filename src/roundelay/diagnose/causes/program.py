@@ -87,10 +87,12 @@ PROGRAM: Final = (
           "Look at what was to be made before: a communicator or window that failed to start is "
           "null; see the first error."),
     cause("too_early", r"Attempt to use communicator before", "machine",
-          "A communicator that starts without waiting (blocking = 0) was used before its start was "
+          "A communicator was used though what it did before has not ended well: an error came "
+          "earlier (its own warning tells), or it starts without waiting (blocking = 0) and is not "
           "through.",
-          "Ask ncclCommGetAsyncError until it is ncclSuccess; in torch use a newer version, or "
-          "unset TORCH_NCCL_USE_COMM_NONBLOCKING."),
+          "Look for the first warning of this process. If there is none: ask ncclCommGetAsyncError "
+          "until it is ncclSuccess; in torch use a newer version, or unset "
+          "TORCH_NCCL_USE_COMM_NONBLOCKING.", confidence=0.7),
     cause("torn_down", r"Service thread\] (?:Accept failed|Could not receive type)|operation Close "
           r"from rank", "hang",
           "A helper thread of NCCL met connections that were closed already: the process ends, or "
@@ -99,10 +101,19 @@ PROGRAM: Final = (
           "If results are missing look for the first error before; else destroy the process group "
           "(torch.distributed.destroy_process_group()) before the program ends.", fault=False,
           confidence=0.7),
+    cause("proxy_failed", r"Failed to execute operation (?P<what>Connect) from rank (?P<rank>\d+), "
+          r"retcode 6", "hang",
+          "The connection over the network that NCCL's helper thread of rank {rank} was setting "
+          "up was broken off by the other side ({what}, result 6: remote error): the process "
+          "there failed or ended first, or the two hosts do not reach one another. What this "
+          "process says of closed sockets follows.",
+          "Read the first error in the logs of the other ranks; if there is none, "
+          "name the interface that all hosts share (NCCL_SOCKET_IFNAME=eth0) and open the ports "
+          "between them.", confidence=0.7),
     cause("proxy_failed", r"Proxy Call to rank (?P<rank>\d+) failed \((?P<what>\w+)\)", "hang",
           "What NCCL's helper thread of rank {rank} was asked for has failed ({what}: Connect is "
           "the network between hosts, Init and Setup are memory of cards and of the host). The "
-          "cause is in that rank's log.",
+          "cause is what that process said before.",
           "Run again with NCCL_DEBUG=INFO on all ranks and read the first warning of that one; for "
           "Connect name the interface that all hosts share (NCCL_SOCKET_IFNAME=eth0) and open the "
           "ports between them; for Setup see /dev/shm and the cards' memory.", confidence=0.6),

@@ -42,14 +42,28 @@ RDMA: Final = (
           "and link counters; on RoCE the GID (show_gids, NCCL_IB_GID_INDEX) and flow control. "
           "NCCL_IB_TIMEOUT and NCCL_IB_RETRY_CNT only hide it."),
     cause("network_error", _DONE + r"(?P<error>\d+)", "machine",
-          "A network card reports error {error} (12 is: no answer from the other side after all "
-          "retries). The other rank has died, a link is down, or packets are lost.",
-          "Look at the other rank first. Then ibstat, link counters, and on RoCE flow control; "
-          "NCCL_IB_TIMEOUT and NCCL_IB_RETRY_CNT only hide it."),
-    cause("link_down", r"async event ?: ?(?P<what>port (?:error|active)|LID change|SM change|"
-          r"client reregist\w+|P_?Key change|device speed change)", "machine",
-          "The network card reports: {what}. Its link goes down and comes back, or the subnet "
-          "manager moved: a cable, transceiver or switch port, seldom the card. Errors 12 and "
+          "A network card reports error {error} (a number of ibv_wc_status): a transfer has "
+          "failed.",
+          "Look for the first such error on both hosts, and what the other rank said last; then "
+          "ibstat, link counters and dmesg."),
+    cause("sm_notice", r"async event ?: ?(?P<what>SM change|client reregist\w+)", "machine",
+          "The subnet manager of InfiniBand was restarted or changed ({what}): a notice that "
+          "network cards pass on. By itself nothing fails from it.",
+          "Nothing, unless it comes again and again or errors of the network follow: then see the "
+          "subnet manager's log.", fault=False, confidence=0.85),
+    cause("sm_moved", r"async event ?: ?(?P<what>LID change|P_?Key change)", "machine",
+          "The subnet manager has given a network card's port another address or partition "
+          "({what}): connections that were made before may no longer reach it.",
+          "See the subnet manager's log for why it did so while jobs ran; if errors follow, start "
+          "the job anew.", confidence=0.7),
+    cause("link_down", r"async event ?: ?(?P<what>port active|device speed change)", "machine",
+          "The network card reports: {what}. Its link has come up or changed while the job ran, so "
+          "it was down or not steady before.",
+          "Look for port error on the same host, at ibstat, dmesg and ibqueryerrors or ethtool -S "
+          "(link downs, symbol errors).", confidence=0.7),
+    cause("link_down", r"async event ?: ?(?P<what>port (?:error|down))", "machine",
+          "The network card reports: {what}. Its link has gone down: a cable, transceiver or "
+          "switch port as a rule, seldom the card, or somebody has switched it off. Errors 12 and "
           "hangs of other ranks follow from it.",
           "On that host: ibstat, dmesg, ibqueryerrors or ethtool -S (link downs, symbol errors); "
           "reseat or change the cable; take the host out until the link stays up."),
@@ -189,7 +203,7 @@ RDMA: Final = (
           confidence=0.75),
     cause("no_provider", r"no userspace device-specific driver found", "machine",
           "The library of RDMA (libibverbs) is there, and the driver for this network card in "
-          "user space is not (libmlx5 and the like): the container lacks a package, or it is of "
+          "user space is not (libmlx5 and the like): a package is missing, or it is of "
           "another version than the host's kernel driver.",
           "Install ibverbs-providers (Debian, Ubuntu) or rdma-core in the image, of the OFED of "
           "the host; NCCL_IB_DISABLE=1 does without RDMA."),

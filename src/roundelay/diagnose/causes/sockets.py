@@ -15,22 +15,35 @@ _NAME_ONE: Final = (
     "Name the interface that all hosts share: NCCL_SOCKET_IFNAME=eth0 (or =^docker,lo to leave "
     "some out), and open the ports between the hosts."
 )
+_SHARED: Final = (
+    "Name the interface that all hosts share: NCCL_SOCKET_IFNAME=eth0; open all ports between the "
+    "hosts (nc -vz HOST PORT from the one to the other); see that the other host lives, and remove "
+    "what an earlier run has left (a file of init_method)."
+)
 
 SOCKETS: Final = (
     cause("docker_address", r"(?P<address>172\.17\.\d+\.\d+)<\d+>.*?(?:fail|return|abort)",
           "machine",
-          "{address} is an address of docker's own bridge (docker0), which every host has: seen "
-          "from another host it leads nowhere. A process in a container without the host's network "
-          "has offered it.",
+          "{address} is as a rule an address of docker's own bridge (docker0), which many hosts "
+          "have: seen from another host it leads nowhere. A process in a container without the "
+          "host's network offers it.",
           "Start containers with --network host (in Kubernetes hostNetwork: true, or a second "
           "network), or name the interface that all hosts share: NCCL_SOCKET_IFNAME=eth0."),
     cause("peer_lost", r"Call to (?:recv|send|read|write|sendmsg|recvmsg)\w*(?: (?:from|to) \S+)? "
-          r"failed ?: (?P<what>Connection reset by peer|Broken pipe|Connection timed out)", "hang",
+          r"failed ?: (?P<what>Connection reset by peer|Broken pipe)", "hang",
           "A connection was closed from the other side ({what}): that rank has ended, was killed "
-          "or has given up. These lines are of ranks that lived on.",
+          "or has given up. Who says so only follows.",
           "Read the end of the other ranks' logs: the one that stopped first has the first error; "
           "at the very start see that all use an interface that the hosts share.",
           confidence=0.6),
+    cause("peer_silent", r"Call to (?:recv|send|read|write|sendmsg|recvmsg)\w*(?: (?:from|to) "
+          r"\S+)? failed ?: (?P<what>Connection timed out|No route to host|Network is \w+)",
+          "hang",
+          "A connection that stood has no answer any more ({what}): the host at its other end is "
+          "down or hangs, the network between the two was cut, or a firewall has forgotten the "
+          "connection.",
+          "See whether that host lives and what its ranks said last; then links, switches and "
+          "firewalls between the two (ping, dmesg of both).", confidence=0.7),
     cause("loopback", r"onnect to (?P<address>127\.[\d.]+|::1)<\d+>.*?(?:fail|return|abort)",
           "machine",
           "{address} means this host itself: another rank has offered its loopback (lo), at "
@@ -51,15 +64,19 @@ SOCKETS: Final = (
           "{what}: {address} is where another rank waits. It was chosen from an interface that "
           "this host cannot reach, or a firewall turns it away.", _NAME_ONE),
     cause("refused", _ADDRESS + r"(?P<errno>111|110|104)\(", "machine",
-          "errno {errno} from {address}: the rank there does not listen (any more), or something "
-          "between the hosts drops connections.",
+          "errno {errno} from {address} (111 is refused, 110 timed out, 104 reset): the rank there "
+          "does not listen (any more), it is an address of another interface or of an earlier run, "
+          "or something between the hosts drops connections.",
           "See whether the process at that address lives and what it said last; then look at "
           "firewalls and NCCL_SOCKET_IFNAME."),
-    cause("refused", _ADDRESS + r"(?P<what>Connection refused|Connection timed out|"
+    cause("unanswered", _ADDRESS + r"(?P<what>Connection timed out)", "machine",
+          "{what} at {address}: nothing answers there. A firewall drops what comes, the address "
+          "is of an interface that the two hosts do not share or of an earlier run, or that host "
+          "is down.", _SHARED, confidence=0.8),
+    cause("refused", _ADDRESS + r"(?P<what>Connection refused|"
           r"Connection reset|Software caused connection abort)", "machine",
           "{what} at {address}: the rank there does not listen (any more), it is an address of "
-          "another interface or of an earlier run, or something between the hosts drops "
-          "connections.",
+          "another interface or of an earlier run, or a firewall turns connections away.",
           "See whether {address} is one of this job's hosts. If not, name the interface that all "
           "hosts share (NCCL_SOCKET_IFNAME=eth0) and remove what an earlier run has left (a file "
           "of init_method). If so, see what its process said last, and look at firewalls."),
@@ -72,12 +89,21 @@ SOCKETS: Final = (
           "See that all ranks were started and live, and remove what an earlier run has left (a "
           "file of init_method); name the interface that all hosts share "
           "(NCCL_SOCKET_IFNAME=eth0); open the ports between the hosts.", confidence=0.7),
+    cause("unanswered", r"connect\b.*?(?:failed ?: |returned (?:\d+\()?)(?P<what>Connection "
+          r"timed out)", "machine",
+          "{what}: nothing answers at the address at which another rank should wait. A firewall "
+          "drops what comes, the address is of an interface that the two hosts do not share or of "
+          "an earlier run, or that host is down.", _SHARED, confidence=0.8),
+    cause("no_route", r"connect\b.*?(?:failed ?: |returned (?:\d+\()?)(?P<what>No route to host|"
+          r"Network is unreachable)", "machine",
+          "{what}: this host has no way to the address at which another rank waits. It is of an "
+          "interface or network that the two do not share, or a firewall turns connections away.",
+          _NAME_ONE),
     cause("refused", r"connect\b.*?(?:failed ?: |returned (?:\d+\()?)(?P<what>Connection refused|"
-          r"Connection timed out|No route to host|Network is unreachable|"
           r"Software caused connection abort)", "machine",
-          "{what}: the address at which another rank should wait is not answered. Nobody listens "
-          "there (any more), it is of an interface that this host cannot reach or of an earlier "
-          "run, or a firewall drops connections.",
+          "{what}: nobody listens (any more) at the address at which another rank should wait. "
+          "That rank has ended or was not started, the address is of another interface or of an "
+          "earlier run, or a firewall turns connections away.",
           "See that all ranks were started and that MASTER_ADDR (or the file of init_method, which "
           "an earlier run may have left) is right; name the interface that all hosts share "
           "(NCCL_SOCKET_IFNAME=eth0); open the ports between the hosts.", confidence=0.75),
@@ -97,13 +123,21 @@ SOCKETS: Final = (
           "process has ended or hangs, its host is gone, or a firewall stops it.",
           "Look at the process at that address; ncclras (or port 28028 of any host) lists ranks "
           "that are missing.", confidence=0.7),
-    cause("no_port", r"(?:bind|listen)\b.*?(?P<what>Address already in use|"
-          r"Cannot assign requested address|Permission denied)", "machine",
-          "{what}: this process cannot listen at the address that was chosen. The port is another "
-          "process's (an earlier run, another rank told the same NCCL_COMM_ID or MASTER_PORT), or "
-          "the address is not one of this host's.",
-          "End what is left of earlier runs (ss -ltnp), choose another MASTER_PORT, and see that "
-          "the address is of this host (ip -br addr, /etc/hosts)."),
+    cause("no_port", r"(?:bind|listen)\b.*?(?P<what>Address already in use|Permission denied)",
+          "machine",
+          "{what}: this process cannot listen at the port that was chosen. It is another process's "
+          "(an earlier run, another rank told the same NCCL_COMM_ID or MASTER_PORT), no port is "
+          "left, or (Permission denied) ports below 1024 or all listening are not allowed here.",
+          "End what is left of earlier runs (ss -ltnp), choose another MASTER_PORT above 1024, and "
+          "see net.ipv4.ip_local_port_range."),
+    cause("no_address", r"(?:bind|listen)\b.*?(?P<what>Cannot assign requested address)",
+          "machine",
+          "{what}: the address at which this process is to listen is not one that this host can "
+          "use. The interface that was chosen has no usable address (none, or only a link-local "
+          "one of IPv6, fe80), it went down meanwhile, or NCCL_COMM_ID names another host.",
+          "Choose an interface that has an address which others reach (ip -br addr): "
+          "NCCL_SOCKET_IFNAME=eth0, with NCCL_SOCKET_FAMILY=AF_INET where IPv6 is in the way; or "
+          "give the chosen one an IPv4 address."),
     cause("socket_closed", r"(?:accept|poll|recv|send|listen|connect)\w*\b.*Bad file descriptor",
           "hang",
           "A socket of this process was closed under it while NCCL used it: another thread of it "
@@ -123,12 +157,13 @@ SOCKETS: Final = (
           "Set it to address:port (of rank 0's host) on all ranks, or unset it."),
     cause("address_empty", r"address with family (?P<family>\d+) is neither|unsupported IP family",
           "machine",
-          "The address of another rank that has come is none: hosts run different versions of "
-          "NCCL, whose messages do not fit one another, or that rank has failed before it filled "
+          "The address of another rank that has come is none: the two sides do not use the same "
+          "network (one loads a network plugin, the other goes over NCCL's own sockets), run "
+          "different versions of NCCL or of the plugin, or that rank has failed before it filled "
           "it in.",
-          "Print NCCL's version in every process (torch.cuda.nccl.version(), or "
-          "NCCL_DEBUG=VERSION) and take one library on all hosts; else see the first error of the "
-          "other ranks.",
+          "Compare Using network (NCCL_DEBUG=INFO), NCCL_NET and NCCL_NET_PLUGIN, and NCCL's "
+          "version in every process (torch.cuda.nccl.version()): one library and one plugin on all "
+          "hosts; else see the first error of the other ranks.",
           confidence=0.75),
     cause("stranger", r"wrong (?:type|magic) (?P<found>\w+) != (?P<due>\w+)", "machine",
           "A connection came that is of another kind ({found} where {due} was expected): hosts run "
@@ -161,6 +196,6 @@ SOCKETS: Final = (
     cause("peer_lost", r"Connection closed by (?:localRank|remote peer|peer) ?(?P<peer>\S*)",
           "hang",
           "A connection was closed from the other side ({peer}): that rank has ended, was killed "
-          "or has given up. These lines are of ranks that lived on.",
+          "or has given up. Who says so only follows.",
           "Read the end of that rank's log: its error is the first one.", confidence=0.6),
 )  # fmt: skip

@@ -24,7 +24,9 @@ _ROW: Final = re.compile(
 )
 _VARYING: Final = re.compile(r"0x[0-9a-f]+|\d+")
 _OLD: Final = re.compile(
-    rb"^(.*?:\d{1,15}:\d{1,15} \[-?\d{1,15}\] (?:\S{1,200}:\d{1,9} )?)((?:INFO|WARN) .*)", re.S
+    rb"^(.*?:\d{1,15}:\d{1,15} \[-?\d{1,15}\] (?:\S{1,200}:\d{1,9} )?|"
+    rb".{0,200}?\[-?\d{1,15}\] [\w/.-]{1,200}\.(?:cc|cu|h):\d{1,9} )((?:INFO|WARN) .*)",
+    re.S,
 )
 """A line of versions before 2.4, which do not say NCCL."""
 _LAST: Final = re.compile(rb"Last error:\s*$")
@@ -70,6 +72,7 @@ _FAILURE: Final = re.compile(
     rb"gdr_open failed|undefined symbol: p?nccl\w+|"
     rb"HSA_STATUS_ERROR\w{0,60}|"
     rb"(?<=may be unrelated\) ').{1,400}(?=')|NET/(?:IB|OFI|Socket)\w* ?: ?(?!Using|\d)\w.{1,300}|"
+    rb"Function: \w{1,60} Line: \d{1,9}: (NET/OFI (?!Running|Setting|Using|Selected)\w.{1,300})|"
     rb"Duplicate GPU detected.{1,200}|Call to ibv_\w{1,40} failed.{0,200}"
 )
 """What NCCL or a library below it says, in a line of another program."""
@@ -199,7 +202,7 @@ class Reader:
         if _SAYING.search(raw) is None:
             return
         if (failure := _FAILURE.search(raw)) is not None:
-            self._heard(number, failure[0].strip(), raw)
+            self._heard(number, (failure[1] or failure[0]).strip(), raw)
         if b"nccl" in raw or b"CCL" in raw or b"Nccl" in raw:
             for found in _RESULT.findall(raw[:LONGEST]):
                 name = text_of(next(filter(None, found)))
