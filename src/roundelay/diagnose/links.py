@@ -277,6 +277,8 @@ def _by_pcie(seen: Seen) -> Finding | None:
     odd = _same_side(machine)
     if len(ways) == 1 and best in MEANS and not odd:
         reason.append(MEANS[best])
+        if best == "PHB" and len(machine.cards) > 2:
+            reason.append("A virtual machine that hides PCIe switches shows the same.")
     if len(ways) > 1:
         reason.append("The nearest pairs, by {way}: {near}.")
     advice = ("Put ranks that exchange most on the nearest pairs; order rings so that they cross "

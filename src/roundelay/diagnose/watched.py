@@ -16,6 +16,8 @@ from .seen import names
 STRAY: Final = 10**7
 """Calls: a rank that is so far from another has not counted from the same start; old versions
 begin at a random number that rank 0 chooses for all."""
+QUEUED: Final = 8
+"""Calls that a rank may well have queued ahead of the one it waits in."""
 LATE: Final = 1.5
 """Times the limit, from which a watchdog spoke much too late."""
 UNEQUAL: Final = frozenset({"SEND", "RECV", "COALESCED", "ALLTOALL", "ALLTOALL_BASE", "UNKNOWN",
@@ -135,6 +137,10 @@ def counts_differ(file: str, said: Watched) -> Finding | None:
     }  # fmt: skip
     reason = ["Rank {behind} waits in sequence {low}, rank {ahead} in {high}: they have made "
               "different numbers of calls, {apart} apart."]  # fmt: skip
+    if high - low < QUEUED and not any(p.rank in behind for p in said.progress):
+        reason = ["Rank {behind} waits in sequence {low}, rank {ahead} in {high}, {apart} apart: "
+                  "one has made calls that the other has not, or they have queued the same calls "
+                  "and one of these has ended on one side only."]  # fmt: skip
     if high - low > 100 and figures["near"]:
         reason.append("That is about {near}: it has gone on for long, call after call.")
     reason += _late(said, figures)

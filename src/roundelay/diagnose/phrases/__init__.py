@@ -106,7 +106,7 @@ def phrase_findings(file: str, lines: Iterable[bytes]) -> Spoken:
         if said.wants:
             open_.append(said)
     late = found["never_called"].groups.get("late") if "never_called" in found else None
-    if late and late.strip(" ,").isdecimal():  # rank 0 names who did not come; the others name 0
+    if late:  # rank 0 names who did not come; the others only name rank 0
         found.pop("broke_off", None)
     for kind in [k for seen in found for k in _EXPLAINED.get(seen, ())]:
         found.pop(kind, None)
