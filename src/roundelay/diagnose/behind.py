@@ -102,8 +102,13 @@ def behind(file: str, said: Watched) -> Finding | None:
     for signals in groups.values():
         if (found := _late(file, list(signals.values()))) is not None:
             return found
+    if said.timeouts or said.progress:
+        return None
     first = next((s for s in said.signals if s.by is not None), None)
-    if first is None or said.timeouts or said.progress:
+    own = next((s for s in said.signals if s.by is None and s.completed < s.enqueued), None)
+    if own is not None and own.completed >= 0:
+        return _own(file, own)
+    if first is None:
         return None
     told = sorted({signal.rank for signal in said.signals if signal.rank is not None})
     figures: Figures = {"by": "?" if first.by is None else first.by, "ranks": _ranks(told)}
@@ -114,6 +119,28 @@ def behind(file: str, said: Watched) -> Finding | None:
         "Read the log of rank {by}: WorkNCCL(SeqNum=...) there names the call; give the dumps of "
         "all ranks here (TORCH_FR_BUFFER_SIZE=2000, TORCH_NCCL_DUMP_ON_TIMEOUT=1).",
         cited(file, first.line), fault=True, confidence=0.75, area="hang",
+    )  # fmt: skip
+
+
+def _own(file: str, signal: Signal) -> Finding:
+    """A rank that says of itself alone that a call takes too long."""
+    figures: Figures = {
+        "rank": "?" if signal.rank is None else signal.rank, "last": signal.completed,
+        "next": signal.completed + 1, "queued": signal.enqueued,
+    }  # fmt: skip
+    reason = ["A call of rank {rank} took too long: up to {last} all have ended, so it waits in "
+              "{next}; up to {queued} they are queued."]  # fmt: skip
+    if signal.enqueued > signal.completed + 1:
+        reason.append("Those behind only follow: call {next} is the one to look at, by what each "
+                      "rank calls there (which, in what order and size).")  # fmt: skip
+    reason.append("What the other ranks do, these lines do not say: one may have left the call "
+                  "out, made another, or not come to it; else a network or a card.")  # fmt: skip
+    return tell(
+        "stuck_together", file, figures, reason,
+        "Compare the calls around it on all ranks: give their dumps here "
+        "(TORCH_FR_BUFFER_SIZE=2000, TORCH_NCCL_DUMP_ON_TIMEOUT=1), or set "
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL.",
+        cited(file, signal.line), fault=True, confidence=0.8, area="hang",
     )  # fmt: skip
 
 

@@ -89,6 +89,7 @@ def said_jobs(said: Sequence[tuple[str, Watched]]) -> list[tuple[str, Watched]]:
         signals=_all(known, lambda w: w.signals), reports=_all(known, lambda w: w.reports),
         absent=_all(known, lambda w: w.absent),
         cut=next((w.cut for _, w in known if w.cut), None),
+        saving=next((w.saving for _, w in known if w.saving), None) if len(known) == 1 else None,
     )  # fmt: skip
     return [(names([file for file, _ in known], 3), whole)]
 

@@ -20,6 +20,16 @@ LINE: Final = 25.0
 LATE: Final = 100
 """Compute capability from which it is."""
 
+MEANS: Final = MappingProxyType({
+    "PIX": "PIX: below one PCIe switch, without passing a processor.",
+    "PXB": "PXB: through several PCIe switches, without passing a processor.",
+    "PHB": "PHB: through the PCIe host bridge of a processor, inside one socket.",
+    "NODE": "NODE: they are of one NUMA node, under different PCIe host bridges: through that "
+            "processor, and not across sockets.",
+    "SYS": "SYS: across sockets (or NUMA nodes), over the link between processors.",
+})  # fmt: skip
+"""Ways between cards, in words."""
+
 
 def line_rate(card: Card) -> float:
     """GB/s one way of one of its links, where they are NVLinks."""
@@ -190,6 +200,10 @@ def _mesh(machine: Machine, linked: Sequence[Card], figures: Figures) -> str:
     near = {len(card.links) for card in linked}
     figures |= {"neighbours": max(near), "directed": sum(len(card.links) for card in linked),
                 "kind": "xGMI" if linked[0].kind == "xgmi" else "NVLink"}  # fmt: skip
+    if len(machine.cards) == 2 and near == {1} and machine.source == "nvidia-smi":
+        figures["links"] = machine.usual_links()
+        return ("2 cards, joined by {kind} ({links:link|links}); whether directly or through a "
+                "switch, a table of two does not tell.")  # fmt: skip
     if near == {len(machine.cards) - 1}:
         return ("{cards:card|cards}, each linked with all {neighbours:other|others} by {kind}: a "
                 "full mesh, "
@@ -232,13 +246,19 @@ def _groups(machine: Machine) -> list[list[str]]:
     return groups
 
 
+def _own(machine: Machine) -> list[str]:
+    if not machine.cards[0].c2c:
+        return []
+    return ["It hangs on its processor by C2C: the figures of PCIe at the card are nominal."]
+
+
 def _by_pcie(seen: Seen) -> Finding | None:
     """No link is shown: which pairs are near."""
     machine = seen.machine
     if len(machine.cards) == 1 and not machine.cut and not machine.missing:
         return seen.tell(
             "connected", {"cards": 1},
-            ["One card: inside this host nothing is exchanged between cards."],
+            ["One card: inside this host nothing is exchanged between cards.", *_own(machine)],
             "Give the table of a host with several, or the network's files.",
             seen.rows(machine.cards), confidence=0.9,
         )  # fmt: skip
@@ -252,21 +272,46 @@ def _by_pcie(seen: Seen) -> Finding | None:
         "cards": len(machine.cards), "near": names(ways[best], 12), "way": best,
         "ways": ", ".join(f"{way} {len(pairs)}" for way, pairs in sorted(ways.items(), key=_first)),
     }  # fmt: skip
-    reason = ["{cards:card|cards}, and the file shows no links between them: what they exchange "
-              "goes "
-              "over PCIe (pairs by way: {ways})."]  # fmt: skip
+    reason = ["{cards:card|cards}, and the file shows no links between them. Where there are none "
+              "indeed, what they exchange goes over PCIe (pairs by way: {ways})."]  # fmt: skip
+    odd = _same_side(machine)
+    if len(ways) == 1 and best in MEANS and not odd:
+        reason.append(MEANS[best])
+        if best == "PHB" and len(machine.cards) > 2:
+            reason.append("A virtual machine that hides PCIe switches shows the same.")
     if len(ways) > 1:
         reason.append("The nearest pairs, by {way}: {near}.")
+    advice = ("Put ranks that exchange most on the nearest pairs; order rings so that they cross "
+              "sockets as seldom as can be." if len(ways) > 1 else
+              "Compare what you measure with one direction of the slot.")  # fmt: skip
+    if odd and any(
+        machine.nearest(card) not in (None, ("SYS", machine.nics)) for card in machine.cards
+    ):
+        figures |= {"pairs": names([f"{a.name}-{b.name}" for a, b in odd], 6),
+                    "numa": odd[0][0].numa or 0}  # fmt: skip
+        reason.append(
+            "But {pairs} are SYS though both are of NUMA node {numa}, where bare PCIe "
+            "gives NODE at most: as in a virtual machine or container that hides part of "
+            "it. So whether there are NVLinks, hidden or not up, this does not tell."
+        )
+    if machine.source == "nvidia-smi":
+        reason.append("nvidia-smi nvlink -s tells whether cards have NVLinks that are down or "
+                      "hidden.")  # fmt: skip
     bare = machine.source == "nccl" and not any(card.model for card in machine.cards)
     if bare:
         reason = ["{cards:card|cards}, told by their PCI class; links are not in such a file, "
                   "since NCCL adds them when it starts."]  # fmt: skip
     return seen.tell(
         "connected", figures, reason,
-        "Put ranks that exchange most on the nearest pairs; order rings so that they cross sockets "
-        "as seldom as can be.",
-        seen.rows(machine.cards[:1]), confidence=0.85,
+        advice, seen.rows(machine.cards[:1]), confidence=0.85,
     )  # fmt: skip
+
+
+def _same_side(machine: Machine) -> list[tuple[Card, Card]]:
+    """Pairs of one NUMA node that are SYS all the same."""
+    return [(a, b) for i, a in enumerate(machine.cards) for b in machine.cards[i + 1 :]
+            if a.numa is not None and a.numa == b.numa and a.host == b.host
+            and machine.way(a, b) == "SYS"]  # fmt: skip
 
 
 def _rank(way: str) -> int:

@@ -145,15 +145,20 @@ def built(file: str, log: NcclLog) -> Finding | None:
     channels = {c for t in threads for c in (*t.rings, *t.trees)}
     transports = ", ".join(f"{k} {v}" for k, v in log.transports.most_common(6))
     seen = {_rank(t) for t in threads} - {None}
+    more = len(log.threads) > len(threads)  # of threads that do not say their rank
     figures: Figures = {
         "ranks": log.size or "?", "seen": len(seen), "channels": len(channels),
         "transports": transports or "-", "versions": names(list(log.versions), 4) or "?",
         "hosts": len({t.host for t in log.threads.values()} - {""}),
     }  # fmt: skip
     if not figures["hosts"]:
-        reason = ["Ranks: {ranks}, of which the log shows {seen}."]
+        reason = ["Ranks: {ranks}." if more else "Ranks: {ranks}, of which the log shows {seen}."]
     elif log.size:
-        reason = ["Ranks: {ranks}, of which the log shows {seen} on {hosts:host|hosts}."]
+        reason = [
+            "Ranks: {ranks}, on {hosts:host|hosts} in this log."
+            if more
+            else "Ranks: {ranks}, of which the log shows {seen} on {hosts:host|hosts}."
+        ]
     else:
         reason = ["The log does not say how many ranks there are, and shows {seen} on "
                   "{hosts:host|hosts}."]  # fmt: skip
@@ -240,6 +245,28 @@ def _cut_off(file: str, figures: Figures, waiting: Sequence[Thread]) -> Finding:
                 area="hang")  # fmt: skip
 
 
+def stands_after_start(file: str, log: NcclLog) -> Finding | None:
+    """A log that tells of no error and ends with a progress bar at its start."""
+    through = [t for t in log.threads.values() if t.complete]
+    bad = log.warned or log.results or any(t.aborted for t in log.threads.values())
+    if log.standing is None or not through or bad:
+        return None
+    if any(t.started and not t.complete for t in log.threads.values()):
+        return None
+    direct = any(way.startswith(("P2P", "SHM")) for way in log.transports)
+    reason = ["This log tells of no error in NCCL's start, and ends with a progress bar at its "
+              "start. If that does not move, it stands in the first work after NCCL's start, not "
+              "in the start."]  # fmt: skip
+    if direct:
+        reason.append("Then data between the cards of a host may not arrive: PCIe access control "
+                      "(ACS) or an IOMMU is known to do that.")  # fmt: skip
+    return tell("stands_after_start", file, {"ranks": log.size or "?"}, reason,
+                "See where processes stand (py-spy dump) and whether cards are busy; as a test "
+                "NCCL_P2P_DISABLE=1, and turn off ACS and the IOMMU (or iommu=pt) if that helps; "
+                "run all_reduce_perf of nccl-tests with -c 1 on the same cards.",
+                cited(file, log.standing), confidence=0.65, area="hang")  # fmt: skip
+
+
 def aborted(file: str, log: NcclLog) -> Finding | None:
     """Communicators that were aborted, in a log that does not say why."""
     ended = [t for t in log.threads.values() if t.aborted]
@@ -257,7 +284,8 @@ def aborted(file: str, log: NcclLog) -> Finding | None:
 
 Rule = Callable[[str, NcclLog], Finding | None]
 RULES: Final[tuple[Rule, ...]] = (
-    calls_differ, gave_up, ended_with, stuck_in_start, aborted, odd_interface, tiny_pcie, settings,
+    calls_differ, gave_up, ended_with, stuck_in_start, stands_after_start,
+    aborted, odd_interface, tiny_pcie, settings,
     no_gpudirect, sockets_only, beside_estimate, cliques, in_memory, searched, far_apart,
     table_of_paths,
     cross_rails, host_settings, chosen, built,

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from ..formats.machine import PATHS, Card, Machine, Nic
 from .finding import Evidence, Figures, Finding
 from .links import connected, few_links, line_rate, linkless, links_hidden, parted
+from .nics import bound, nic_reach, nic_slots, nic_spare
 from .possible import CARD, NIC, PCIE, Odd, odd_findings
 from .seen import Seen, names
 
@@ -66,6 +67,43 @@ def unknown_kinds(seen: Seen) -> Finding | None:
         "Dump the topology on the machine itself: NCCL_TOPO_DUMP_FILE=topo.xml with any program "
         "that uses NCCL.",
         tuple(Evidence(seen.file, line, bus) for bus, line in unknown[:4]), confidence=0.95,
+    )  # fmt: skip
+
+
+def unplaced(seen: Seen) -> Finding | None:
+    """Cards that stand where NCCL looks for none."""
+    lines = seen.machine.unplaced
+    if not lines:
+        return None
+    return seen.tell(
+        "topology_file", {"count": len(lines)},
+        ["{count:<gpu> stands|<gpu> stand} outside of any <pci busid=...> under a <cpu>: NCCL "
+         "places cards by PCI address, and takes nothing from elements elsewhere. So this is no "
+         "topology that it can use; files that it writes do not look so."],
+        "Have NCCL write one on the machine itself (NCCL_TOPO_DUMP_FILE=topo.xml), and change "
+        "that.",
+        tuple(seen.at(line, "<gpu>") for line in lines[:4]), fault=True, confidence=0.9,
+    )  # fmt: skip
+
+
+def numa_only(seen: Seen) -> Finding | None:
+    """NUMA nodes alone, as rocm-smi --showtoponuma tells them."""
+    machine = seen.machine
+    if machine.source != "rocm-smi" or machine.between or not machine.cards:
+        return None
+    by: dict[int, list[str]] = {}
+    for card in machine.cards:
+        if card.numa is not None:
+            by.setdefault(card.numa, []).append(card.name)
+    if not by:
+        return None
+    told = "; ".join(f"{numa}: {names(cards)}" for numa, cards in sorted(by.items()))
+    return seen.tell(
+        "numa_nodes", {"cards": len(machine.cards), "count": len(by), "told": told},
+        ["{cards:card|cards} on {count:NUMA node|NUMA nodes} ({told}). How they are linked is not "
+         "in this text."],
+        "Bind each process to its card's NUMA node; rocm-smi --showtopo tells the links.",
+        seen.rows(machine.cards[:2]), confidence=0.9,
     )  # fmt: skip
 
 
@@ -154,6 +192,14 @@ def numa_hidden(seen: Seen) -> Finding | None:
     machine = seen.machine
     if not machine.numa_hidden or len(machine.cards) < 2:
         return None
+    if machine.source == "nvidia-smi":
+        return seen.tell(
+            "numa_hidden", {"cards": len(machine.cards)},
+            ["The columns of affinity are empty: the container or virtual machine does not pass on "
+             "which processor a card is near to, so processes cannot be bound by this table."],
+            "Look on the host itself (nvidia-smi topo -m, numactl -H).",
+            seen.rows(machine.cards[:1]), confidence=0.8,
+        )  # fmt: skip
     return seen.tell(
         "numa_hidden", {"cards": len(machine.cards)},
         ["The file says of no processor which NUMA node it is (numaid -1), as virtual machines do: "
@@ -284,18 +330,13 @@ def nic_layout(seen: Seen) -> Finding | None:
     order = [machine.nics.index(nic) for _, nic in pairs]
     if single and len(order) > 2 and order == sorted(order, reverse=True):
         reason.append("Their order is reversed: go by the way, not by the number.")
+    reason += nic_reach(machine, layout.way, pairs, figures)
     reason += _rates(machine, layout, figures)
     reason += _others(machine, layout, figures)
-    lacking = {card.name for card in machine.cards} & set(machine.missing)
-    if spare:
-        figures["spare"] = names([nic.device or nic.name for nic in spare])
-        whole = not lacking and (not machine.cut or machine.source != "nccl")
-        reason.append("No card is nearest to {spare}: most likely the network of management or "
-                      "storage, to be left out." if whole else
-                      "Of the cards that are described none is nearest to {spare}: those may "
-                      "belong to the others.")  # fmt: skip
+    reason += nic_spare(machine, spare, used, figures)
     advice = ("Bind each rank to its card's network card and NUMA node; leave out others by name "
-              "(NCCL_IB_HCA=^...).")  # fmt: skip
+              "(NCCL_IB_HCA=^...)." if spare else
+              "Bind each rank to its card's network card and NUMA node.")  # fmt: skip
     cited = seen.rows([card for card, _ in layout.near[:2]])
     return seen.tell("nic_layout", figures, reason, advice, cited, confidence=0.9)
 
@@ -305,6 +346,8 @@ def _rates(machine: Machine, layout: Layout, figures: Figures) -> Sequence[str]:
     if not rates or len(rates) < len(machine.nics):
         return ()
     one = rates[0]
+    if any(bound(nic) for nic in machine.nics):
+        return ()
     figures |= {"nic_GBps": one, "node_GBps": sum(rates)}
     ports = max(len(nic.ports) for nic in machine.nics)
     if ports > 1:
@@ -329,6 +372,7 @@ def _others(machine: Machine, layout: Layout, figures: Figures) -> Sequence[str]
 
 Rule = Callable[[Seen], Finding | None]
 RULES: Final[tuple[Rule, ...]] = (
+    unplaced,
     linkless,
     few_links,
     links_unequal,
@@ -341,6 +385,8 @@ RULES: Final[tuple[Rule, ...]] = (
     unknown_kinds,
     numa_hidden,
     doubtful_rate,
+    nic_slots,
+    numa_only,
     links_hidden,
     parted,
     nic_layout,

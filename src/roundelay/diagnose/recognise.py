@@ -24,7 +24,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("topo_matrix", re.compile(rb"^[^\w\n]{0,9}GPU0[ \t|]+X[ \t|]+(?:NV\d+|[A-Z]{3,4})\b[^\n]*+\n"
                                rb"[^\w\n]{0,9}GPU1[ \t|]", re.M)),
     ("lstopo", re.compile(rb"^[ \t]{1,80}HostBridge(?: L#\d{1,4})?[ \t\r]*$", re.M)),
-    ("rocm_topo", re.compile(rb"between two GPUs|^[ \t>]{0,9}LINK TYPE TABLE:?[ \t\r]*$", re.M)),
+    ("rocm_topo", re.compile(rb"between two GPUs|\(Topology\) Numa Node: |"
+                             rb"^[ \t>]{0,9}LINK TYPE TABLE:?[ \t\r]*$", re.M)),
     ("topology_conf", re.compile(rb"^[ \t]*(?:SwitchName|BlockName|RingName)\s*=", re.M | re.I)),
     ("ibnetdiscover", re.compile(rb'^(?:Switch|Ca|Hca|Rt)\s+\d+\s+"', re.M)),
     ("ibnet_flat", re.compile(rb"^(?:CA|SW|RT)\s+\d+\s+\d+\s+0x[0-9a-f]+\s+\d+x\s+[A-Z]{3}", re.M)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import gcd
 from typing import Final
 
@@ -16,11 +16,21 @@ from .seen import names
 STRAY: Final = 10**7
 """Calls: a rank that is so far from another has not counted from the same start; old versions
 begin at a random number that rank 0 chooses for all."""
+QUEUED: Final = 8
+"""Calls that a rank may well have queued ahead of the one it waits in."""
 LATE: Final = 1.5
 """Times the limit, from which a watchdog spoke much too late."""
 UNEQUAL: Final = frozenset({"SEND", "RECV", "COALESCED", "ALLTOALL", "ALLTOALL_BASE", "UNKNOWN",
                             "RECVANYSOURCE", "GATHER", "SCATTER"})  # fmt: skip
 """Calls in which ranks may do different things under one number."""
+
+SAME_NUMBERS = "So it is not that one of them lacks calls: under the same numbers they do not " \
+               "make the same calls (another order, another size, or another group), or a call " \
+               "has ended on one side only."  # fmt: skip
+COMPARE = "Compare what both ranks call from {low} on: dumps of all ranks " \
+          "(TORCH_FR_BUFFER_SIZE=2000, TORCH_NCCL_DUMP_ON_TIMEOUT=1) given here, or " \
+          "TORCH_DISTRIBUTED_DEBUG=DETAIL; look for a branch that depends on the rank or its " \
+          "data."  # fmt: skip
 
 
 def prints_differ(file: str, said: Watched) -> Finding | None:
@@ -42,8 +52,8 @@ def prints_differ(file: str, said: Watched) -> Finding | None:
         reason = ["Rank {rank} calls {one}, rank {other} {two}, where all must call the same."]
     advice = "Look for a branch that the two ranks take differently."
     if kind == "sizes_differ" and "GATHER" in a.operation:
-        reason.append("Every rank must bring a piece of the same size: most likely what is shared "
-                      "out does not divide evenly.")  # fmt: skip
+        reason.append("Every rank must bring a piece of the same size: that is not so where what "
+                      "is shared out does not divide evenly, for one.")  # fmt: skip
         advice = "Fill the pieces up to one size, or gather them into a list of tensors."
     if kind == "sizes_differ" and a.operation.startswith(("ALLREDUCE", "_ALLREDUCE")):
         reason.append("Where these are gradients, a part of the model was not used on one rank, "
@@ -119,12 +129,18 @@ def counts_differ(file: str, said: Watched) -> Finding | None:
     low, high = min(places), max(places)
     behind = sorted(rank for rank, t in first.items() if t.sequence == low)
     ahead = sorted(rank for rank, t in first.items() if t.sequence == high)
+    if (crossed := _crossed(file, said, first)) is not None:
+        return crossed
     figures: Figures = {
         "low": low, "high": high, "behind": names([str(r) for r in behind]), "apart": high - low,
         "ahead": names([str(r) for r in ahead]), "ratio": low / high, "near": _ratio(low, high),
     }  # fmt: skip
     reason = ["Rank {behind} waits in sequence {low}, rank {ahead} in {high}: they have made "
               "different numbers of calls, {apart} apart."]  # fmt: skip
+    if high - low < QUEUED and not any(p.rank in behind for p in said.progress):
+        reason = ["Rank {behind} waits in sequence {low}, rank {ahead} in {high}, {apart} apart: "
+                  "one has made calls that the other has not, or they have queued the same calls "
+                  "and one of these has ended on one side only."]  # fmt: skip
     if high - low > 100 and figures["near"]:
         reason.append("That is about {near}: it has gone on for long, call after call.")
     reason += _late(said, figures)
@@ -133,6 +149,26 @@ def counts_differ(file: str, said: Watched) -> Finding | None:
         "Look for uneven numbers of batches (drop_last, join()), a loop whose length depends on "
         "data, or a call under a condition on the rank.",
         cited(file, *[t.line for t in first.values()][:4]), fault=True, confidence=0.9, area="hang",
+    )  # fmt: skip
+
+
+def _crossed(file: str, said: Watched, first: Mapping[int, Timeout]) -> Finding | None:
+    """A rank behind that has queued the call of the other, too: it is not calls that it lacks."""
+    low, high = (end(first.values(), key=lambda t: t.sequence) for end in (min, max))
+    queued = max((p.enqueued for p in said.progress if p.rank == low.rank), default=0)
+    if queued < high.sequence:
+        return None
+    figures: Figures = {
+        "low": low.sequence, "high": high.sequence, "queued": queued, "one": low.operation,
+        "two": high.operation, "behind": "?" if low.rank is None else low.rank,
+        "ahead": "?" if high.rank is None else high.rank,
+    }  # fmt: skip
+    return tell(
+        "out_of_step", file, figures,
+        ["Rank {behind} waits in sequence {low} ({one}) and has queued up to {queued}; rank "
+         "{ahead} has ended that number and waits in {high} ({two}).",
+         SAME_NUMBERS],
+        COMPARE, cited(file, low.line, high.line), fault=True, confidence=0.8, area="hang",
     )  # fmt: skip
 
 
@@ -150,8 +186,8 @@ def groups_stuck(file: str, said: Watched) -> Finding | None:
         "groups_stuck", file, {"groups": len(first), "parts": "; ".join(parts[:8])},
         ["Calls of {groups} process groups wait at once ({parts}). Each group counts for itself, "
          "so these numbers say nothing of who is behind.",
-         "The usual cause is that ranks use their groups in different orders, such as from two "
-         "threads or streams: each waits for the other."],
+         "Either one is stuck and the others wait behind it, or ranks use their groups in "
+         "different orders, such as from two threads or streams: then each waits for the other."],
         "Make all ranks call their groups in one order, from one thread; where that cannot be, let "
         "the calls of one group end before those of the other begin. Dumps of all ranks "
         "(TORCH_FR_BUFFER_SIZE=2000, TORCH_NCCL_DUMP_ON_TIMEOUT=1) given here show the circle.",
@@ -214,6 +250,13 @@ def stuck_together(file: str, said: Watched) -> Finding | None:
                       "{completed}.")  # fmt: skip
     reason.append("So look for a rank that does not report (it never came, or has died), then for "
                   "a fault of network or card.")  # fmt: skip
+    if seen == [0]:
+        reason.append("Where rank 0 alone makes this call (saving, state_dict(), evaluation or "
+                      "logging under a condition on the rank), it waits for ever.")  # fmt: skip
+        if said.saving is not None:
+            figures["saving"] = said.saving.number
+            reason.append("Line {saving} is of saving or of a state dict, whose calls all ranks "
+                          "must make: see that they do.")  # fmt: skip
     reason += _late(said, figures)
     return tell(
         "stuck_together", file, figures, reason,
@@ -294,6 +337,14 @@ def stuck_at(file: str, said: Watched) -> Finding | None:
         "completed": _completed(said), "apart": high.at - low.at,
     }  # fmt: skip
     evidence = cited(file, *[p.line for p in said.progress][:4])
+    if low.at != high.at and low.enqueued >= high.at:
+        figures["queued"] = low.enqueued
+        return tell(
+            "out_of_step", file, figures,
+            ["Rank {behind} waits in sequence {low} and has queued up to {queued}; rank {ahead} "
+             "has ended that number and waits in {high}.", SAME_NUMBERS],
+            COMPARE, evidence, fault=True, confidence=0.75, area="hang",
+        )  # fmt: skip
     if low.at != high.at:
         return tell(
             "counts_differ", file, figures,

@@ -33,6 +33,7 @@ class Card:
         kind: of links: "nvlink" or "xgmi".
         model: such as "sm90" or "gfx942".
         pcie: GB/s one way of its own end; None if not known.
+        c2c: links to its own processor, at least; 0 where none are known.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Card:
     kind: str = "nvlink"
     model: str = ""
     pcie: float | None = None
+    c2c: int = 0
 
     @property
     def link_count(self) -> int:
@@ -111,6 +113,7 @@ class Machine:
         numa_hidden: whether the file says of no processor which NUMA node it is.
         unequal: pairs of names between which the table says different things in its two rows: both
             cells, and the line of the second.
+        unplaced: lines of cards that stand outside of any PCI device, where NCCL looks for none.
     """
 
     source: str
@@ -125,6 +128,7 @@ class Machine:
     notes: tuple[Note, ...] = ()
     numa_hidden: bool = False
     unequal: tuple[tuple[str, str, str, str, int], ...] = ()
+    unplaced: tuple[int, ...] = ()
 
     def way(self, a: Card | Nic, b: Card | Nic) -> str | None:
         """The class of the way between two of them."""

@@ -45,6 +45,8 @@ class _Found:
     hosts: dict[str, int] = field(default_factory=dict)
     cut: list[str] = field(default_factory=list)
     numas: set[bool] = field(default_factory=set)
+    unplaced: list[int] = field(default_factory=list)
+    numbered: bool = True
 
 
 def read_nccl_topology(data: bytes) -> Machine:
@@ -73,15 +75,26 @@ def topology_of(tree: Tree) -> Machine:
             f"<{tree.roots[0].name[:40]}> at line {tree.roots[0].line}; expected NCCL's topology, "
             '<system version="1">; NCCL_TOPO_DUMP_FILE has it written'
         )
-    found = _Found(notes=list(tree.notes))
+    found = _Found(notes=list(tree.notes), numbered=_numbered(tree.roots))
     for root in tree.roots:
         if root.name == "system" and root.attributes.get("version") not in ("1", "2"):
             version = root.attributes.get("version", "")
             found.notes.append(
                 Note(root.line, message("version {version}; known are 1 and 2", version=version))
             )
-        _walk(root, (), None, found)
+        if root.name != "gpu":  # a part that was cut out
+            _walk(root, (), None, found)
     return _machine(found, tree)
+
+
+def _numbered(elements: Iterable[Element]) -> bool:
+    """Whether a network card has a number; those without one are then merged into others."""
+    left = list(elements)
+    for element in left:
+        if element.name == "net" and "dev" in element.attributes:
+            return True
+        left += element.children
+    return False
 
 
 def _walk(element: Element, above: tuple[Element, ...], cpu: Element | None, found: _Found) -> None:
@@ -94,15 +107,19 @@ def _walk(element: Element, above: tuple[Element, ...], cpu: Element | None, fou
     if name == "pci":
         _pci(element, above, cpu, found)
         above = (*above, element)
-    if name == "nic" and not (above and _has_device(above[-1])):
+    if name == "gpu":
+        found.unplaced.append(element.line)
+    if name == "nic" and not (above and _handled(above[-1])):
         _nic(element, element, above, cpu, found)
     if name in ("system", "cpu", "pci"):
         for child in element.children:
-            _walk(child, above, cpu, found)
+            if name != "pci" or child.name != "gpu":
+                _walk(child, above, cpu, found)
 
 
-def _has_device(pci: Element) -> bool:
-    return kind_of(pci.attributes.get("class", "")) in ("card", "nic")
+def _handled(pci: Element) -> bool:
+    """Whether `_pci` has taken the network cards in it."""
+    return all(child.name != "gpu" for child in pci.children)
 
 
 def _pci(element: Element, above: tuple[Element, ...], cpu: Element | None, found: _Found) -> None:
@@ -165,7 +182,7 @@ def _card(
     card = Card(
         f"GPU{number if rank is None else rank}", gpu.line, host, numa, rank, device,
         pci.attributes.get("busid", "").lower(), None if part is None or part < 0 else part, links,
-        kind, model, _rate(pci),
+        kind, model, _rate(pci), sum(int(c.number("count", 1) or 0) for c in gpu.named("c2c")),
     )  # fmt: skip
     if not gpu.whole:
         found.cut.append(card.name)
@@ -179,7 +196,7 @@ def _whole(value: float | None) -> int | None:
 def _nic(
     nic: Element, pci: Element, above: tuple[Element, ...], cpu: Element | None, found: _Found
 ) -> None:
-    nets = [net for net in nic.named("net") if "dev" in net.attributes]
+    nets = [net for net in nic.named("net") if "dev" in net.attributes or not found.numbered]
     if not nic.whole and not nets:
         found.notes.append(Note(nic.line, message("a network card that is cut off; left out")))
         return
@@ -221,7 +238,8 @@ def _machine(found: _Found, tree: Tree) -> Machine:
     return Machine(
         "nccl", cards, nics, between, slow=tuple(found.slow.values()),
         unknown=tuple(found.unknown), missing=tuple(found.cut), cut=tree.cut,
-        notes=tuple(found.notes), numa_hidden=found.numas == {False},
+        notes=tuple(found.notes), unplaced=tuple(found.unplaced),
+        numa_hidden=found.numas == {False},
     )  # fmt: skip
 
 

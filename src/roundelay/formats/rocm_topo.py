@@ -30,12 +30,13 @@ def read_rocm_topo(data: bytes) -> Machine:
     kinds = matrices.get("link type", {})
     names = sorted({name for matrix in matrices.values() for pair in matrix for name in pair},
                    key=lambda name: int(name[3:]))  # fmt: skip
+    names = names or sorted(numas, key=lambda name: int(name[3:]))
     if not names:
         raise RoundelayError(
             "no matrix of `rocm-smi --showtopo`; expected a title such as Link Type between two "
             "GPUs, and rows GPU0, GPU1, ..."
         )
-    if not kinds:
+    if not kinds and matrices:
         notes.append(Note(0, message("no matrix of link types; the ways are not known")))
     between, links = {}, dict[str, dict[str, int]]()
     for (a, b), kind in kinds.items():
@@ -74,6 +75,7 @@ def _matrices(
             continue
         if numa := _NUMA.search(line):
             numas[f"GPU{numa[1]}"] = int(numa[2])
+            lines.setdefault(f"GPU{numa[1]}", number)
             continue
         words = [_named(buses, word) for word in line.replace("|", " ").split()]
         if current is None or not words or not _NAME.fullmatch(words[0]):

@@ -109,7 +109,7 @@ def read_peers(data: bytes) -> dict[tuple[str, str], tuple[str, int]]:
         for at, cell in enumerate(cells[:WIDEST]):
             if cell != "X":
                 found[words[0], f"GPU{at}"] = cell, number
-    return found if any(cell != "NS" for cell, _ in found.values()) else {}
+    return found
 
 
 def _without_head(data: bytes) -> _Table:
@@ -239,8 +239,16 @@ def _machine(table: _Table) -> Machine:
     return Machine(
         "nvidia-smi", cards, nics, between, links_shown=shown, missing=tuple(missing),
         cut=bool(missing), unequal=_unequal(table),
-        notes=tuple(sorted(table.notes, key=lambda note: note.line)),
+        notes=tuple(sorted(table.notes, key=lambda note: note.line)), numa_hidden=_bare(table),
     )  # fmt: skip
+
+
+def _bare(table: _Table) -> bool:
+    """Whether the columns of affinity are there, and nothing in them."""
+    whole = [row for row in table.rows.values()
+             if _CARD.fullmatch(row.name) and len(row.cells) == len(table.columns)]  # fmt: skip
+    named = {"CPU_Affinity", "NUMA_Affinity"} <= set(table.fields)
+    return named and bool(whole) and not any(set(row.rest) - {"N/A"} for row in whole)
 
 
 def _between(table: _Table) -> dict[tuple[str, str], str]:
@@ -297,6 +305,7 @@ def _card(table: _Table, name: str) -> Card:
     return Card(
         name, row.line if row else table.line, numa=_numa(table, row),
         device=int(name[3:]) if len(name) < 12 else None, links=_links(table, name),
+        c2c=int(_field(table, row, "GPU_NUMA_ID") is not None),  # only cards of Grace have one
     )  # fmt: skip
 
 
@@ -307,9 +316,14 @@ def _nic(table: _Table, name: str) -> Nic:
 
 
 def _numa(table: _Table, row: _Row | None) -> int | None:
-    """The NUMA node; by the position of its column, since no column is empty in a card's row."""
-    if row is None or "NUMA_Affinity" not in table.fields:
+    """The NUMA node of its processor."""
+    return _field(table, row, "NUMA_Affinity")
+
+
+def _field(table: _Table, row: _Row | None, name: str) -> int | None:
+    """A number by the position of its column, since no column is empty in a card's row."""
+    if row is None or name not in table.fields:
         return None
-    at = table.fields.index("NUMA_Affinity")
+    at = table.fields.index(name)
     value = row.rest[at] if at < len(row.rest) else ""
     return int(value) if value.isdecimal() and len(value) < 6 else None

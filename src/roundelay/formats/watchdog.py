@@ -31,6 +31,16 @@ SPEAKS: Final = re.compile(
 LONGEST: Final = 2000
 """Bytes of a line that may have been broken in two."""
 _BROKEN: Final = re.compile(rb"WorkNCCL\([^)]*$|is running (?:inconsistent )?collective:\s*$")
+_SAVES: Final = re.compile(
+    rb"(?<!load_)state_dict|[Ss]aving (?:model|checkpoint|the)|save_(?:model|check)"
+)
+WRAPPED: Final = 3
+"""Lines that a message may go on for where a terminal or a pager has wrapped it."""
+_BEGINS: Final = re.compile(
+    rb"Watchdog caught |\(either an error|group watchdog thread terminated|Received a dump signal|"
+    rb"Timeout at NCCL work"
+)
+"""How messages begin that a line of a terminal may be too short for."""
 _RANK: Final = re.compile(
     r"\[Rank (\d{1,15})\]|(?:PG[^\]]*|\[)Rank (\d{1,15})\]|\[rank(\d{1,15})\]"
 )
@@ -150,6 +160,7 @@ class Watched:
 
     Attributes:
         cut: rank and sequence of a call that took too long, whose message the end cuts off.
+        saving: the last line before such messages that is of saving or of a state dict.
     """
 
     timeouts: list[Timeout] = field(default_factory=list)
@@ -164,6 +175,7 @@ class Watched:
     reports: list[Desync] = field(default_factory=list)
     absent: list[Absent] = field(default_factory=list)
     cut: tuple[int | None, int] | None = None
+    saving: Line | None = None
 
     def __bool__(self) -> bool:
         """Whether there is any."""
@@ -195,10 +207,20 @@ def read_watchdog(data: bytes) -> Watched:
 def read_watchdog_lines(lines: Iterable[bytes], file: str = "") -> Watched:
     """The messages among lines of a file, which are not held; of one broken in two, both parts."""
     found, broken = Watched(), b""
+    held: list[bytes] | None = None
     speaks, reports = SPEAKS.search, DesyncReader(file)
     for number, raw in enumerate(lines, 1):
         if reports.takes(number, raw):
             continue
+        if held is not None:
+            held, raw = _longer(held, raw)
+            if not raw:
+                continue
+        elif not broken and _BEGINS.search(raw) and not _whole(raw) and len(raw) < LONGEST:
+            held = [raw]
+            continue
+        if not found.timeouts and _SAVES.search(raw):
+            found.saving = Line(number, raw.decode("utf-8", "replace").strip()[:400], file)
         whole = broken + raw
         broken = b""
         if speaks(whole):
@@ -206,10 +228,31 @@ def read_watchdog_lines(lines: Iterable[bytes], file: str = "") -> Watched:
                 broken = whole.rstrip(b"\r\n")
             else:
                 _take(found, number, whole.decode("utf-8", "replace"), file)
+    if held is not None and speaks(b"".join(held)):
+        broken = b"".join(part.rstrip(b"\r\n") for part in held)
     found.reports = reports.found
     if last := _CUT.search(broken):
         found.cut = _rank(broken.decode("utf-8", "replace")), int(last[1])
     return found
+
+
+def _whole(raw: bytes) -> bool:
+    """Whether a message that begins so has its figures in it."""
+    text = raw.decode("utf-8", "replace")
+    return any(known.search(text) for known in (_WORK, _PROGRESS, _SIGNAL))
+
+
+def _longer(held: list[bytes], raw: bytes) -> tuple[list[bytes] | None, bytes]:
+    """What is still held of a message that is wrapped, and the text that is now to be taken."""
+    if _BEGINS.search(raw):
+        return ([raw], b"") if not _whole(raw) and len(raw) < LONGEST else (None, raw)
+    parts = [*held, raw]
+    for between in (b"", b" "):
+        whole = between.join(part.strip(b"\r\n" if not between else None) for part in parts)
+        if _whole(whole):
+            return None, whole
+    over = len(parts) > WRAPPED or sum(map(len, parts)) > LONGEST
+    return (None, raw) if over or SPEAKS.search(raw) else (parts, b"")
 
 
 def _take(found: Watched, number: int, text: str, file: str) -> None:

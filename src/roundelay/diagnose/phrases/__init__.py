@@ -105,6 +105,9 @@ def phrase_findings(file: str, lines: Iterable[bytes]) -> Spoken:
         said = _keep(found, *hit, rank_of(raw), Line(number, text[:400], file))
         if said.wants:
             open_.append(said)
+    late = found["never_called"].groups.get("late") if "never_called" in found else None
+    if late:  # rank 0 names who did not come; the others only name rank 0
+        found.pop("broke_off", None)
     for kind in [k for seen in found for k in _EXPLAINED.get(seen, ())]:
         found.pop(kind, None)
     order = sorted(found.values(), key=lambda said: said.lines[0].number)

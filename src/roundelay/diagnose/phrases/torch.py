@@ -68,7 +68,7 @@ TORCH: Final = (
         r"Ranks? (?P<late>[\d, ]{1,2000}) failed to pass monitoredBarrier in (?P<limit>\d{1,12}) "
         r"ms", "hang",
         "Rank {late} did not come to the barrier within {limit} ms: it is late, in another call, "
-        "or has ended; the others are not at fault.",
+        "or has ended; the others only wait for it.",
         "Read the end of that rank's log, and see where it stands (py-spy dump).",
     ),
     phrase(

@@ -82,6 +82,9 @@ _SAYING: Final = re.compile(
     rb"rendezvous|by subset|locked mem"
 )
 """What a line has that may say either: one quick look, for most lines say neither."""
+LONG_BAR: Final = 400
+_UNMOVED: Final = re.compile(rb"\b0%\|[^|]{0,300}\| 0/[1-9]\d{0,14} \[")
+"""A progress bar of which nothing is done."""
 _ESCAPE: Final = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 _TREE: Final = b"=== System"
 
@@ -102,8 +105,9 @@ class Reader:
 
     def read(self, lines: Iterable[bytes]) -> NcclLog:
         """Take all lines."""
-        take, number = self._take, 0
+        take, number, end_of = self._take, 0, b""
         for number, raw in enumerate(lines, 1):
+            end_of = raw if len(raw) > 2 else end_of
             at = raw.find(b"NCCL ")
             if at < 0:
                 self._other(number, raw)
@@ -119,6 +123,8 @@ class Reader:
                 end = self._start(raw, at, behind)
                 take(number, raw, at, end)
                 raw, at = raw[end:], behind - end
+        if _UNMOVED.search(end_of[-LONG_BAR:].rsplit(b"\r", 1)[-1].rstrip()):
+            self.log.standing = Line(number, text_of(end_of[-LONG_BAR:]).strip(), self._file)
         self.log.lines = number
         return self.log
 

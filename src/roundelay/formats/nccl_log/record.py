@@ -186,6 +186,7 @@ class NcclLog:
 
     Attributes:
         lines: of NCCL, and others.
+        standing: the last line, where it is a progress bar at its start.
         versions: such as "NCCL 2.26.2+cuda12.8", with their first line.
         threads: those that have said something about a rank.
         systems: the tree of the system, by host, of the first rank that printed it.
@@ -207,6 +208,7 @@ class NcclLog:
 
     lines: int = 0
     others: int = 0
+    standing: Line | None = None
     versions: dict[str, Line] = field(default_factory=dict)
     threads: dict[bytes, Thread] = field(default_factory=dict)
     systems: dict[str, list[Edge]] = field(default_factory=dict)
