@@ -38,14 +38,16 @@ from roundelay.diagnose.kernel_shares import table_of_kernels_findings
 from roundelay.diagnose.own import TOLD
 from roundelay.diagnose.phrases import phrase_findings
 from roundelay.diagnose.pieces import piece_findings
+from roundelay.diagnose.profile_shares import profile_summary_findings
 from roundelay.diagnose.queues import queue_findings
+from roundelay.diagnose.shown import shown_findings
 from roundelay.diagnose.stacks import stack_findings
 from roundelay.diagnose.together import diagnose
 from roundelay.diagnose.watched import watched_findings
 from roundelay.executors.algos import prove_msccl
 from roundelay.executors.plans import prove_mscclpp
 from roundelay.formats.bandwidth import read_bandwidth_lines
-from roundelay.formats.chakra import read_chakra
+from roundelay.formats.chakra import gathered_graphs, read_chakra
 from roundelay.formats.chrome import read_chrome, write_chrome
 from roundelay.formats.deepep import read_deepep
 from roundelay.formats.ended import read_ended_lines
@@ -75,10 +77,11 @@ from roundelay.formats.nccl_topology import read_logged_topology, read_nccl_topo
 from roundelay.formats.numactl import read_numactl
 from roundelay.formats.pickled import read_pickle
 from roundelay.formats.pieces import read_pieces
+from roundelay.formats.profile_summary import read_profile_summary
 from roundelay.formats.ras import read_ras
 from roundelay.formats.rocm_topo import read_rocm_topo
 from roundelay.formats.schedule import read_schedule, write_schedule
-from roundelay.formats.scontrol import read_nodes
+from roundelay.formats.scontrol import read_nodes, read_shown
 from roundelay.formats.slurm import read_topology_conf
 from roundelay.formats.slurm_lists import read_slurm_lists
 from roundelay.formats.slurm_write import write_topology_conf, write_topology_yaml
@@ -200,7 +203,8 @@ def any_file(data):
 
 def of_host(data):
     """As what each command prints, and then judged."""
-    more = (controller_findings, domain_findings, table_of_kernels_findings, queue_findings)
+    more = (controller_findings, domain_findings, table_of_kernels_findings, queue_findings,
+            shown_findings, profile_summary_findings)  # fmt: skip
     for tell in (*OF_HOST.values(), *more):
         with suppress(RoundelayError):
             tell("x", data)
@@ -295,6 +299,9 @@ READERS = {
     "slurm_lists": (read_slurm_lists, "placed.toml"),
     "kernel_tables": (read_kernel_tables, "placed.toml"),
     "hypernodes": (read_hypernodes, "placed.toml"),
+    "shown": (read_shown, "placed.toml", "scontrol.txt"),
+    "profile_summary": (read_profile_summary, "placed.toml"),
+    "gathered": (lambda data: [gathered_graphs(p) for p in read_pieces(data)[0]], "placed.toml"),
     "of_host": (of_host, "host.toml", "placed.toml"),
     "ras": (read_ras, "ras.txt"),
     "inspector": (read_inspector, "inspector.jsonl"),

@@ -1,4 +1,4 @@
-"""What Slurm's controller says of its topology file, and Kueue of what does not fit."""
+"""What Slurm's controller says of its topology and nodes, and Kueue and Volcano of what waits."""
 
 from __future__ import annotations
 
@@ -54,6 +54,38 @@ SAYINGS: Final = tuple(
          "block_too_small",
          "Block {who} has fewer nodes than a base block, which this version of Slurm refuses.",
          "Make BlockSizes begin with the smallest block, or leave that block out."),
+        (r"[Ss]etting node (?P<who>\S{1,80}) state to (?P<state>\S{1,30}) with reason:? ?"
+         r"(?P<what>\S{0,40}count reported lower than configured \(\d{1,4} < \d{1,4}\))",
+         "cards_missing",
+         "Slurm takes node {who} out ({state}): {what}. slurmd finds fewer cards there than are "
+         "configured: a card is missing, or the configuration names too many.",
+         "On the node: nvidia-smi -L and Xid in dmesg; compare gres.conf and slurm.conf (Gres=)."),
+        (r"[Ss]etting node (?P<who>\S{1,80}) state to (?P<state>\S{1,30}) with reason:? ?"
+         r"(?P<what>(?!\S{0,40}count reported lower)\S.{0,160})", "nodes_out",
+         "Slurm takes node {who} out ({state}) for this reason: {what}.",
+         "Mend what is named, then scontrol update nodename=... state=resume."),
+        (r"Invalid generic resource \(gres\) specification", "request_unfit",
+         "Slurm does not know the resource that is asked for: no node of the partition is "
+         "configured with that name or type of card, or it is misspelt.",
+         "Compare --gres or --gpus with sinfo -o '%P %G'."),
+        (r"couldn't assign flavors to pod set (?P<who>[\w.-]{1,80}): (?P<why>insufficient unused "
+         r"quota for (?P<what>\S{1,80}) in flavor (?P<flavor>\S{1,80}), (?P<count>\S{1,20}) more "
+         r"needed)", "quota_short",
+         "Kueue does not admit pod set {who}: of {what} in flavour {flavor} the queue lacks "
+         "{count}, as the rest is in use; it waits until as much is free.",
+         "See the ClusterQueue (kubectl describe clusterqueue): what is used, borrowed and "
+         "nominal; wait, or lower the request."),
+        (r"insufficient quota for (?P<what>\S{1,80}) in flavor (?P<flavor>\S{1,80}), request > "
+         r"maximum capacity \((?P<count>[^)]{1,60})\)", "quota_short",
+         "The request for {what} is more than flavour {flavor} can ever give ({count}): waiting "
+         "alone does not admit it.",
+         "Ask for less, or raise the nominal quota or the borrowing limit of the ClusterQueue."),
+        (r"(?P<fit>\d{1,6})/(?P<count>\d{1,6}) tasks in gang unschedulable: pod group is not "
+         r"ready, (?P<what>.{0,120}?(?P<least>\d{1,6}) minAvailable)", "gang_waits",
+         "The gang waits as a whole: {fit} of {count} pods find no room ({what}), and none starts "
+         "before {least} fit together.",
+         "See why those pods fit nowhere (kubectl describe pod, queue and quota); lower "
+         "minAvailable only if the job runs with fewer."),
         (r"[Cc]annot find topo plugin for (?P<what>topology/\w{1,30})|"
          r"specified plugin name for (?P<what2>topology/\w{1,30})", "no_topology_plugin",
          "This Slurm has no plugin {what}.",
@@ -74,13 +106,16 @@ SAYINGS: Final = tuple(
          "labels of all levels (kubectl get nodes -L ...)."),
     )
 )  # fmt: skip
-"""Of Slurm: src/plugins/topology; of Kueue: pkg/cache, tas_flavor_snapshot.go."""
+"""Of Slurm: src/plugins/topology, src/interfaces/gres.c; of Kueue: pkg/cache, pkg/scheduler."""
 MARK: Final = re.compile(
     rb"(?:switches|blocks) lack access to \d|no switch can reach all nodes|lacks children|"
     rb"switch [\w.-]{1,64} has no nodes|has invalid child \(|Switch configuration is not a tree|"
     rb"Invalid hostnames in switch config|Multiple leaf switches contain|"
     rb"children count lower than bblock|topo plugin for topology/|"
-    rb"plugin name for topology/|allows to fit only -?\d|doesn't allow to fit any of \d"
+    rb"[Ss]etting node \S{1,80} state to \S{1,30} with reason|"
+    rb"Invalid generic resource|couldn't assign flavors|insufficient quota for|"
+    rb"tasks in gang unschedulable|plugin name for topology/|allows to fit only -?\d|"
+    rb"doesn't allow to fit any of \d"
 )
 
 
@@ -103,5 +138,5 @@ def controller_findings(file: str, data: bytes) -> list[Finding]:
                 area="machine",
             )  # fmt: skip
     if not found:
-        raise RoundelayError("no message of Slurm's controller or of Kueue about a topology")
+        raise RoundelayError("no known message of Slurm's controller, of Kueue or of Volcano")
     return [found[saying] for saying in SAYINGS if saying in found]

@@ -42,13 +42,18 @@ def _unlisted(file: str, fabric: Fabric) -> Finding | None:
         "unlisted": len(fabric.unlisted), "switches": len(fabric.switches),
         "examples": names(fabric.unlisted, 4),
     }  # fmt: skip
+    reason = ["Links lead to {unlisted:switch|switches} that the file does not describe "
+              "({examples}): it is cut off, or a part. What is said of the "
+              "{switches:other|others} says nothing of those."]  # fmt: skip
+    advice = "Save it again, whole: into a file, not from the terminal."
+    if fabric.source == "slurm":
+        reason = ["{unlisted:switch is|switches are} named below another and not described "
+                  "({examples}): Slurm takes no child that it does not know."]  # fmt: skip
+        advice = ("Give each a line of its own (SwitchName=... Nodes=...), or name only those that "
+                  "there are; if this is a part of the file, give the whole.")  # fmt: skip
     return tell(
-        "incomplete", file, figures,
-        ["Links lead to {unlisted:switch|switches} that the file does not describe ({examples}): "
-         "it is "
-         "cut off, or a part. What is said of the {switches:other|others} says nothing of those."],
-        "Save it again, whole: into a file, not from the terminal.", _cited(file, fabric),
-        fault=True, confidence=0.9, area="machine",
+        "incomplete", file, figures, reason, advice, _cited(file, fabric), fault=True,
+        confidence=0.9, area="machine",
     )  # fmt: skip
 
 
@@ -58,15 +63,16 @@ def _no_tree(file: str, fabric: Fabric) -> Finding | None:
     several = [name for name, count in above.items() if count > 1]
     if (fabric.source, fabric.kind) != ("slurm", "tree") or not several:
         return None
-    tops = dict.fromkeys(cable.a for cable in fabric.cables if cable.b == several[0])
-    figures: Figures = {"switches": names(several, 4), "tops": names(list(tops), 4)}
+    told = []
+    for name in several:
+        tops = dict.fromkeys(cable.a for cable in fabric.cables if cable.b == name)
+        told.append(f"{name} ({names(list(tops), 4)})")
     return tell(
-        "no_tree", file, figures,
-        ["{switches} hang on several switches ({tops}), so this is no tree, which is all that "
-         "Slurm's topology/tree can plan with: that the upper switches stand side by side it "
-         "does not know."],
-        "List the switches with hosts, and above them one switch in place of those that stand "
-        "side by side.",
+        "no_tree", file, {"told": names(told, 4)},
+        ["Below more than one switch: {told}. So this is no tree, which is all that Slurm's "
+         "topology/tree can plan with: switches that stand side by side it does not know."],
+        "Leave each switch below one other. Where several stand side by side above it, as spines "
+        "do, write one switch in place of them.",
         _cited(file, fabric), fault=True, confidence=0.7, area="machine",
     )  # fmt: skip
 
@@ -99,8 +105,8 @@ def _twice(file: str, fabric: Fabric) -> Finding | None:
     figures: Figures = {"hosts": names(fabric.twice, 8), "where": names(where, 4)}
     return tell(
         "host_twice", file, figures,
-        ["Listed on more than one switch or block: {hosts} ({where}). All but one are a slip, and "
-         "placement by distance rests on it."],
+        ["Listed on more than one switch or block: {hosts} ({where}). Slurm reckons a host to one "
+         "place, so where it lies is open."],
         "See with ibnetdiscover or the switch's own table on which it hangs, and take it off the "
         "other.",
         _cited(file, fabric), fault=True, confidence=0.85, area="machine",
@@ -114,11 +120,17 @@ def _blocks(file: str, fabric: Fabric) -> Finding:
     figures: Figures = {
         "blocks": len(fabric.switches), "hosts": total, "never": names(never),
         "each": " / ".join(str(n) for n in sorted(each)),
-        "sizes": names([str(size) for size in fabric.block_sizes]) or "-",
+        "sizes": names([str(size) for size in fabric.block_sizes]),
     }  # fmt: skip
-    reason = ["{blocks:block|blocks} of {each:host|hosts}, {hosts:host|hosts} in all; block sizes "
-              "for planning: "
-              "{sizes}."]  # fmt: skip
+    reason = ["{blocks:block|blocks} of {each:host|hosts}, {hosts:host|hosts} in all."]
+    if fabric.block_sizes:
+        reason.append("Block sizes for planning: {sizes}.")
+        figures["base"] = base = min(fabric.block_sizes)
+        more = {len(own) - base for own in fabric.hosts.values() if base < len(own) < 2 * base}
+        if spare := sorted(more):
+            figures["spare"] = " / ".join(map(str, spare))
+            reason.append("So {base:host|hosts} of a block are planned with; those beyond "
+                          "({spare} a block) are spare, and no fault.")  # fmt: skip
     if named := _named(fabric.hosts):
         figures["named"] = named
         reason.append("By block: {named}.")
@@ -139,6 +151,7 @@ def _levels(file: str, fabric: Fabric) -> Finding:
     levels = fabric.levels
     each = Counter(len(own) for own in fabric.hosts.values() if own)
     rates = Counter(cable.label for cable in fabric.host_cables if cable.label)
+    alone = len(fabric.switches) == 1 and not fabric.unlisted
     figures: Figures = {
         "switches": len(fabric.switches), "hosts": len(fabric.all_hosts), "levels": len(levels),
         "by_level": " + ".join(map(str, levels)), "each": " / ".join(map(str, sorted(each))),
@@ -150,6 +163,10 @@ def _levels(file: str, fabric: Fabric) -> Finding:
               "or network cards, {each} on a switch."]  # fmt: skip
     if rates:
         reason.append("Their links: {rates}.")
+    if fabric.bare:
+        figures |= {"bare": len(fabric.bare), "which": names(fabric.bare, 4)}
+        reason.append("{bare:host or card has|hosts or cards have} no record of their own "
+                      "({which}): the list is cut off, or a part.")  # fmt: skip
     if fabric.block_sizes:
         figures["sizes"] = names([str(size) for size in fabric.block_sizes])
         reason.append("Hosts that share NVLink make blocks; block sizes for planning: {sizes}.")
@@ -163,12 +180,21 @@ def _levels(file: str, fabric: Fabric) -> Finding:
         reason.append("Aggregation nodes ({left_out}) are no hosts.")
     reason += _narrow(fabric, figures)
     near = [own for own in fabric.hosts.values() if len(own) > 1]
-    if near and len(near[0]) <= 16:
-        figures["near"] = names([" + ".join(own[:8]) for own in near], 6)
+    if near and not alone and len(near[0]) <= 16:
+        figures["near"] = names([_together(own) for own in near], 6)
         reason.append("Nearest to one another, on one switch: {near}.")
-    return tell("fabric", file, figures, reason,
-                "Put ranks that exchange most on one switch, then under one switch above it.",
-                _cited(file, fabric), confidence=0.9, area="machine")  # fmt: skip
+    advice = "Put ranks that exchange most on one switch, then under one switch above it."
+    if alone:
+        reason.append("All hang on this one switch, so every pair is one switch apart, and none "
+                      "shares a link between switches.")  # fmt: skip
+        advice = "As to switches any order of the hosts is alike."
+    return tell("fabric", file, figures, reason, advice, _cited(file, fabric), confidence=0.9,
+                area="machine")  # fmt: skip
+
+
+def _together(own: tuple[str, ...]) -> str:
+    """Hosts of a switch; of many, short and with how many there are."""
+    return " + ".join(own) if len(own) <= 8 else f"{compressed(own[:MOST])} ({len(own)})"
 
 
 def _slower(file: str, fabric: Fabric) -> Finding | None:
@@ -186,8 +212,8 @@ def _slower(file: str, fabric: Fabric) -> Finding | None:
         ["{count:link of a host runs|links of hosts run} at {slow} ({slow_GBps} GB/s one way), "
          "while the switches have "
          "links at {fast} ({fast_GBps} GB/s)."],
-        "Expect the slower figure of these hosts; if their network cards are of the faster kind, "
-        "look at cables and at the speed that is set (mlxlink).",
+        "Expect at most the slower figure of these hosts; if their network cards are of the faster "
+        "kind, look at cables and at the speed that is set (mlxlink).",
         _cited(file, fabric), confidence=0.8, area="machine",
     )  # fmt: skip
 
@@ -196,7 +222,8 @@ def _narrow(fabric: Fabric, figures: Figures) -> list[str]:
     """Links down and up of the switches that hosts hang on, where cables are counted."""
     if fabric.kind != "network":
         return []
-    down = {name: len(own) for name, own in fabric.hosts.items() if own}
+    ends = Counter(end for cable in fabric.host_cables for end in (cable.a, cable.b))
+    down = {name: ends[name] for name, own in fabric.hosts.items() if own}
     up: Counter[str] = Counter()
     for cable in fabric.cables:
         up.update({cable.a: 1, cable.b: 1})
@@ -210,8 +237,17 @@ def _narrow(fabric: Fabric, figures: Figures) -> list[str]:
               "switches run up to {parallel:link|links}."]  # fmt: skip
     worst = max(down[name] / up[name] for name in down if up[name])
     figures["worst"] = worst
-    reason.append("No switch has more links down than up." if worst <= 1 else
-                  "At the narrowest there are {worst:link|links} down for one up, if their rates "
-                  "are "
-                  "equal.")  # fmt: skip
+    alike = len({cable.label for cable in (*fabric.host_cables, *fabric.cables)}) == 1
+    if worst <= 1:
+        reason.append("No switch has more links down than up.")
+    elif alike and fabric.cables[0].label:
+        figures["rate"] = fabric.cables[0].label
+        reason.append("At the narrowest there are {worst:link|links} down for one up, all at "
+                      "{rate}.")  # fmt: skip
+    else:
+        reason.append("At the narrowest there are {worst:link|links} down for one up, if their "
+                      "rates are equal.")  # fmt: skip
+    if len(down) == 1 and worst > 1 and not fabric.unlisted:
+        reason.append("All hosts that are listed hang on one switch, so what they exchange does "
+                      "not go up.")  # fmt: skip
     return reason

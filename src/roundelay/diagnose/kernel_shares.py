@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from statistics import median
 from typing import Final
@@ -15,6 +16,7 @@ from .seen import names
 LISTED: Final = 6
 UNEVEN: Final = 10.0
 """Times the median from which the longest call tells of waiting."""
+_OF_HOST: Final = re.compile(r"(?:cuda|hip|cu)[A-Z]\w+(?:$|\s)")
 STRAY: Final = 0.1
 """Of the time, by which a rank must compute more than the others to be called late."""
 
@@ -28,7 +30,48 @@ def table_of_kernels_findings(file: str, data: bytes) -> list[Finding]:
     tables = read_kernel_tables(data)
     if tables.tool == "hta":
         return _ranks(file, tables.shares)
+    if tables.tool == "nsys copies":
+        return [_copies(file, tables.kernels)]
+    if tables.tool == "nsys ranges" or all(_OF_HOST.match(k.name) for k in tables.kernels):
+        return [_of_host(file, tables.kernels)]
     return [found for found in (_waits(file, tables.kernels), _shares(file, tables)) if found]
+
+
+def _rows(kernels: Sequence[Kernel]) -> str:
+    told = [f"{_short(k)} {100 * k.share:.3g} % ({k.calls} x "
+            f"{format_time(k.total / max(k.calls, 1))})" for k in kernels]  # fmt: skip
+    return names(told, LISTED)
+
+
+def _copies(file: str, kernels: Sequence[Kernel]) -> Finding:
+    """The table of copies and fills (cuda_gpu_mem_time_sum)."""
+    figures: Figures = {"told": _rows(kernels), "seconds": sum(k.total for k in kernels)}
+    return tell(
+        "copies", file, figures,
+        ["Copies and fills take {seconds} s in all, of which: {told}. Collectives of NCCL are "
+         "kernels and do not stand in this table; how many bytes were copied neither."],
+        "Compare with the table of kernels (cuda_gpu_kern_sum) and of sizes "
+        "(cuda_gpu_mem_size_sum).",
+        _at(file, kernels), confidence=0.85, area="time",
+    )  # fmt: skip
+
+
+def _of_host(file: str, kernels: Sequence[Kernel]) -> Finding:
+    """Tables of the host's calls (cuda_api_sum) and of ranges that a program has marked (NVTX)."""
+    largest = sorted(kernels, key=lambda k: -k.share)
+    figures: Figures = {"told": _rows(largest)}
+    reason = ["Calls or ranges on the host, the largest first: {told}."]
+    if any("nccl" in k.name.lower() for k in kernels):
+        reason.append("Of a collective that is the time in which the host puts it in line, and not "
+                      "how long it ran on the card.")  # fmt: skip
+    if any("Synchronize" in k.name for k in kernels):
+        reason.append("In calls that synchronize the host waits for work on the card, which may be "
+                      "computation, copies or collectives.")  # fmt: skip
+    return tell(
+        "host_calls", file, figures, reason,
+        "See the table of kernels (cuda_gpu_kern_sum) for how long collectives run.",
+        _at(file, largest), confidence=0.85, area="time",
+    )  # fmt: skip
 
 
 def _communicates(kernel: Kernel) -> bool:
@@ -72,8 +115,7 @@ def _shares(file: str, tables: KernelTables) -> Finding:
     )
     figures: Figures = {
         "share": share, "seconds": sum(k.total for k in told), "kinds": len(told),
-        "told": names([f"{_short(k)} {100 * k.share:.3g} % ({k.calls} x "
-                       f"{format_time(k.total / max(k.calls, 1))})" for k in told], LISTED),
+        "told": _rows(told),
         "others": names([f"{_short(k)} {100 * k.share:.3g} %" for k in largest], 3) or "-",
     }  # fmt: skip
     if not told:
@@ -114,7 +156,7 @@ def _ranks(file: str, rows: Sequence[Shares]) -> list[Finding]:
         reason = ["Of {ranks:rank|ranks}: {least_share} to {most_share} of the time of "
                   "communication is hidden behind computation; the rest is exposed."]  # fmt: skip
         if max(overlap.values()) < 0.5:
-            reason.append("Less than half is hidden: the step would gain by more overlap.")
+            reason.append("Less than half is hidden: the step could gain by more overlap.")
     else:
         figures["parts"] = ", ".join(f"{name} {share:.3g} %" for name, share in parts) or "-"
         reason = ["Shares of the time of {ranks:rank|ranks} (median): {parts}."]
@@ -135,8 +177,9 @@ def _late(file: str, rows: Sequence[Shares], shares: dict[int, float]) -> Findin
     line = next(row.line for row in rows if row.rank == rank)
     return tell(
         "straggler", file, {"rank": rank, "share": most, "usual_share": usual},
-        ["Rank {rank} computes {share} of its time, the others {usual_share} (median): it has more "
-         "to do or is slower, and they wait for it."],
+        ["Rank {rank} computes {share} of its time, the others {usual_share} (median). So it is "
+         "the one that the others may wait for: it has more to do or is slower, unless its step is "
+         "another one."],
         "Look whether it gets more data (an uneven batch, more experts), or whether its card is "
         "slowed down (nvidia-smi -q -d PERFORMANCE).",
         (Evidence(file, line, f"rank {rank}"),), fault=True, confidence=0.75, area="time",

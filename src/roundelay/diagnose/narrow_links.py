@@ -11,7 +11,7 @@ from .seen import names
 
 def narrow_findings(file: str, fabric: Fabric) -> list[Finding]:
     """Links that the tool itself calls too low, and those far below most of their kind."""
-    found = [_could(file, fabric), _slow(file, fabric)]
+    found = [_could(file, fabric), _differ(file, fabric), _slow(file, fabric)]
     return [finding for finding in found if finding is not None]
 
 
@@ -21,12 +21,28 @@ def _could(file: str, fabric: Fabric) -> Finding | None:
     told = [f"{where} ({could})" for where, could, _ in fabric.could]
     return tell(
         "link_narrow", file, {"count": len(told), "who": names(told, 8)},
-        ["{count:link runs|links run} below what both ends are able to: {who}. Every collective "
-         "that passes there goes at that rate."],
+        ["{count:link runs|links run} below what both ends are able to: {who}. A collective that "
+         "passes there is no faster than such a link."],
         "Reseat or change the cable, look at the error counters of both ports (perfquery, "
         "mlxlink), then reset the port.",
         tuple(Evidence(file, line, where) for where, _, line in fabric.could[:4]), fault=True,
         confidence=0.9, area="machine",
+    )  # fmt: skip
+
+
+def _differ(file: str, fabric: Fabric) -> Finding | None:
+    """Links of which each end tells another rate."""
+    if not fabric.differ:
+        return None
+    figures: Figures = {"count": len(fabric.differ), "who": names(fabric.differ, 4)}
+    return tell(
+        "link_ends_differ", file, figures,
+        ["{count:link is|links are} listed with one rate at one end and with another at the other: "
+         "{who}. A link runs at one rate, so either it came up at the lower one, below what the "
+         "ports can (1x is one lane of four), or one entry is not of now."],
+        "Run the tool again and ask both ports (iblinkinfo, mlxlink); if the lower rate holds, "
+        "reseat or change the cable, then reset the port.",
+        (Evidence(file, 0, fabric.differ[0]),), fault=True, confidence=0.75, area="machine",
     )  # fmt: skip
 
 
@@ -49,7 +65,7 @@ def _slow(file: str, fabric: Fabric) -> Finding | None:
     return tell(
         "host_slower", file, figures,
         ["Slower than most hosts, which have {usual} ({usual_GBps} GB/s one way): {who} "
-         "({slow_GBps} GB/s at the least). A job that has such a host goes at its rate."],
+         "({slow_GBps} GB/s at the least). What a job exchanges with such a host is no faster."],
         "If its network card is of the faster kind, look at the cable and at the speed that is "
         "set (mlxlink -d ...); else keep it out of such jobs.",
         (Evidence(file, 0, who[0]),), fault=False, confidence=0.8, area="machine",

@@ -10,13 +10,13 @@ from statistics import median
 from typing import Any, Final
 
 from ..errors import RoundelayError
-from ..formats.chakra import read_chakra
+from ..formats.chakra import gathered_graphs, read_chakra
 from ..formats.kineto import words
 from ..formats.nccl_tests import bus_factor
 from ..units import format_size
 from .finding import Evidence, Figures, Finding, tell
 from .seen import names
-from .times import graph_time_findings
+from .times import gathered_findings, graph_time_findings
 
 LISTED: Final = 8
 UNEVEN: Final = 3.0
@@ -28,6 +28,9 @@ _KERNEL: Final = re.compile(
 """What NCCL puts into a kernel's name behind the collective (NCCL 2.28, src/device/generate.py)."""
 _MADE: Final = ("COLL", "P2P")
 """Categories of calls in what NCCL's example of a profiler writes (NCCL, ext-profiler/example)."""
+
+_BELOW: Final = ("PROXY", "NET", "NET_EVENT", "GPU", "KERNEL")
+"""Those of what happens below a call: in kernels, in the proxy, in the network."""
 
 Piece = Mapping[str, Any]
 
@@ -41,7 +44,11 @@ def piece_findings(file: str, pieces: Sequence[Piece]) -> list[Finding]:
     others = sum("ph" in p for p in pieces) - len(kernels) - len(made)
     if others and not found:
         found.append(_others(file, others))
-    return found + _nodes(file, [p for p in pieces if "ph" not in p and "id" in p])
+    gathered = [graph for p in pieces for graph in gathered_graphs(p)]
+    if gathered:
+        found += gathered_findings(file, gathered)
+    begun = any("version" in p and "id" not in p for p in pieces)  # as a whole file begins
+    return found + _nodes(file, [p for p in pieces if "ph" not in p and "id" in p], begun)
 
 
 def _cited(file: str, pieces: Sequence[Piece]) -> tuple[Evidence, ...]:
@@ -89,7 +96,8 @@ def _uneven(kernels: Sequence[Piece], figures: Figures) -> list[str]:
             figures |= {"long": long, "long_us": middle[long], "short": short,
                         "short_us": middle[short], "name": name.split("(")[0][:60]}  # fmt: skip
             return ["{name} lasts {long_us} us on {long} and {short_us} us on {short} (process or "
-                    "card): {short} came last, and {long} waited for it."]  # fmt: skip
+                    "card). If these are the same calls, {short} came last and {long} waited for "
+                    "it."]  # fmt: skip
     return []
 
 
@@ -133,17 +141,37 @@ def _made(file: str, made: Sequence[Piece], pieces: Sequence[Piece]) -> Finding:
     """Calls in what NCCL's own profiler writes."""
     begun = [p for p in made if p.get("ph") != "e"]
     told = [_call(p, p["args"]) for p in begun]
-    below = {str(p.get("cat")) for p in pieces} - {"GROUP", *_MADE}
+    kernels = [p["args"] for p in pieces if p.get("name") == "KernelCh" and p.get("ph") != "e"
+               and isinstance(p.get("args"), dict)]  # fmt: skip
+    below = kernels or any(str(p.get("cat")) in _BELOW for p in pieces)
     figures: Figures = {"count": len(begun), "calls": "; ".join(told[:LISTED])}
     reason = ["{count:call|calls} as NCCL's profiler tells them: {calls}."]
-    if not below:
+    if kernels and not any(args.get("StopGpuClk") for args in kernels):
+        figures["kernels"] = len(kernels)
+        reason.append("Of {kernels:channel|channels} of kernels the begin stands there and no end "
+                      "(StopGpuClk is 0), so how long data moved, and a bandwidth, cannot be "
+                      "taken from it; that says nothing of whether the calls ended.")  # fmt: skip
+    elif ran := sorted(
+        (args["StopGpuClk"] - args["StartGpuClk"]) / 1e3
+        for args in kernels
+        if isinstance(args.get("StartGpuClk"), int) and args.get("StopGpuClk")
+    ):
+        figures |= {"kernels": len(ran), "ran_us": median(ran), "most_us": ran[-1]}
+        reason.append("{kernels:channel of a kernel|channels of kernels} ran {ran_us} us (median; "
+                      "{most_us} us at most) by the card's clock, waiting for other ranks "
+                      "included.")  # fmt: skip
+    advice = (
+        "Switch on all kinds of events (NCCL_PROFILE_EVENT_MASK=4095) for the times of kernels, "
+        "channels and network; the profile of torch has those of kernels."
+    )
+    if kernels:
+        advice = "For how long kernels take, see nsys or the profile of torch as well."
+    if begun and not below:
         reason.append("They begin and end where the host has put them in line, which takes a "
                       "microsecond; events of the kernel and of the proxy, which tell when data "
                       "moved, are not in it.")  # fmt: skip
     return tell(
-        "nccl_events", file, figures, reason,
-        "Switch on all kinds of events (NCCL_PROFILE_EVENT_MASK=4095) for the times of kernels, "
-        "channels and network; the profile of torch has those of kernels.",
+        "nccl_events", file, figures, reason, advice,
         _cited(file, begun), confidence=0.9, area="time",
     )  # fmt: skip
 
@@ -159,7 +187,8 @@ def _call(piece: Piece, args: Mapping[str, Any]) -> str:
     if "nChannels" in args:
         parts.append(f"{args['nChannels']} channels")
     if "Rank" in args:
-        parts.append(f"rank {args['Rank']}")
+        way = "to" if str(piece.get("name", "")).lower() == "send" else "from"
+        parts.append(f"rank {args['Rank']}" + (f" {way} {args['Peer']}" if "Peer" in args else ""))
     return ", ".join(parts)
 
 
@@ -171,7 +200,7 @@ def _others(file: str, count: int) -> Finding:
     )  # fmt: skip
 
 
-def _nodes(file: str, nodes: Sequence[Piece]) -> list[Finding]:
+def _nodes(file: str, nodes: Sequence[Piece], begun: bool) -> list[Finding]:
     """Nodes of an execution trace, as its reader takes them in a file of their own."""
     if not nodes:
         return []
@@ -182,6 +211,8 @@ def _nodes(file: str, nodes: Sequence[Piece]) -> list[Finding]:
     except RoundelayError:
         return []
     told = [f for f in graph_time_findings(file, graph) if f.kind != "incomplete"]
+    if begun:
+        return told
     count = names([str(node.id) for node in graph.nodes], LISTED)
     told.append(tell(
         "pieces", file, {"nodes": count},

@@ -21,7 +21,7 @@ NODELIST: Final = re.compile(r"SLURM_(?:JOB_)?NODELIST=(\S+)")
 def kueue_findings(file: str, found: Kueue) -> list[Finding]:
     """The levels of each topology, and what each workload asks."""
     findings = [*_strange_levels(file, found), *_strange_topologies(file, found),
-                *_too_many(file, found)]  # fmt: skip
+                *_too_many(file, found), *_short(file, found), *_lies(file, found)]  # fmt: skip
     for topology in found.topologies:
         figures: Figures = {"name": topology.name, "count": len(topology.labels),
                             "levels": ", ".join(topology.labels)}  # fmt: skip
@@ -51,6 +51,50 @@ def kueue_findings(file: str, found: Kueue) -> list[Finding]:
             (Evidence(file, work.line, work.level),), confidence=0.9, area="machine",
         ))  # fmt: skip
     return findings
+
+
+def _short(file: str, found: Kueue) -> list[Finding]:
+    """PodSets that count as admitted and have no domain, or too few, for their pods."""
+    findings = []
+    for own in found.assigned:
+        placed = sum(count for _, count in own.domains)
+        if own.slices or not own.pods or placed >= own.pods:
+            continue
+        figures: Figures = {"name": own.name, "pods": own.pods, "placed": placed}
+        findings.append(tell(
+            "assignment_short", own.name, figures,
+            ["PodSet {name} has {pods:pod|pods}, and its topologyAssignment gives domains to "
+             "{placed} of them.",
+             *([] if own.domains else ["Its list of domains is empty."]),
+             "Such an assignment is not sound: pods without a domain stay gated, though the "
+             "workload counts as admitted. It is Kueue that writes it, not the job."],
+            "See Kueue's log and version (an assignment of this kind is a fault of the controller "
+            "rather than of the job), then evict the workload so that it is assigned anew.",
+            (Evidence(file, own.line, f"PodSet {own.name}"),), fault=True, confidence=0.85,
+            area="machine",
+        ))  # fmt: skip
+    return findings
+
+
+def _lies(file: str, found: Kueue) -> list[Finding]:
+    """Where sets of pods lie that have a place for each pod."""
+    whole = [own for own in found.assigned if own.domains
+             and sum(count for _, count in own.domains) >= own.pods]  # fmt: skip
+    if not whole:
+        return []
+    told = []
+    for own in whole:
+        counts = [len({values[: i + 1] for values, _ in own.domains})
+                  for i in range(len(own.levels))]  # fmt: skip
+        spread = ", ".join(f"{level} {n}" for level, n in zip(own.levels, counts, strict=True))
+        told.append(f"{own.name} ({counted(own.pods, 'pod', 'pods')}; {spread})")
+    return [tell(
+        "assigned", whole[0].workload or file, {"told": names(told, 6)},
+        ["Kueue has placed these PodSets (in how many domains of each level): {told}."],
+        "One domain of a level means that no pod of the set has to go beyond it.",
+        tuple(Evidence(file, own.line, own.name) for own in whole[:4]), confidence=0.9,
+        area="machine",
+    )]  # fmt: skip
 
 
 def _strange_levels(file: str, found: Kueue) -> list[Finding]:

@@ -32,14 +32,16 @@ def msccl_findings(file: str, algo: Algo) -> list[Finding]:
     reason = ["An MSCCL algorithm named {name}: {collective} of {ranks:rank|ranks} by {protocol}, "
               "{ways}, with {blocks:thread block|thread blocks} a rank; "
               "steps of a rank: {steps}."]  # fmt: skip
-    if algo.low or algo.high < NEEDED["maxBytes"]:
+    if 0 < algo.high < NEEDED["maxBytes"]:
         reason.append("It is for calls of {low} to {high} bytes.")
+    elif algo.low:  # RCCL takes 0 at the upper end for no limit (msccl_lifecycle.cc)
+        reason.append("It is for calls of {low} bytes and more.")
     found = [proved(file, figures, reason, lambda: prove_msccl(algo))]
     if algo.missing:
         stands = ", ".join(f'{name}="{NEEDED[name]}"' for name in algo.missing)
         found.append(tell(
             "plan_refused", algo.name, {"missing": ", ".join(algo.missing), "stands": stands},
-            ["RCCL refuses the file: it insists on attributes of algo that are missing "
+            ["RCCL would refuse the file: it insists on attributes of algo that are missing "
              "({missing}), and says that attribute ... of node algo is not found."],
             "Add {stands}, or let `roundelay convert` write the file anew.",
             (Evidence(file, 1, "<algo>"),), fault=True, confidence=0.95, area="machine",
@@ -83,9 +85,18 @@ def plan_findings(file: str, found: Plan | OlderPlan) -> list[Finding]:
     reason = ["An MSCCL++ plan named {name}: {collective} of {ranks:rank|ranks} by {protocol}, "
               "{ways}, with {blocks:thread block|thread blocks} a rank; "
               "operations of a rank: {steps}."]  # fmt: skip
+    if plan.min_message_size or plan.max_message_size < 2**64 - 1:
+        figures |= {"low": str(plan.min_message_size), "high": str(plan.max_message_size)}
+        reason.append("It is for messages of {low} to {high} bytes."
+                      if plan.max_message_size < 2**63 - 1 else
+                      "It is for messages of {low} bytes and more.")  # fmt: skip
     if loops:
         reason.append("Operations named pipeline ({loops}) repeat those inside them for one part "
                       "of the data after another.")  # fmt: skip
+    if not plan.name:
+        figures["name"] = "?"
+        reason.append("It has no name; the executor reads one as text, so give it one before it "
+                      "runs.")  # fmt: skip
     if left_out:
         reason.append("Keys that are left out have their defaults: {absent}.")
     told = proved(file, figures, reason, lambda: [prove_mscclpp(plan)])

@@ -45,8 +45,34 @@ WAITS: Final = MappingProxyType(
         "Cleaning": "Cleaning: it runs again, and its last run is being cleared away.",
     }
 )  # fmt: skip
+CAUSES: Final = MappingProxyType(
+    {
+        "reported lower than configured": "Fewer cards than configured: slurmd finds fewer than "
+        "gres.conf or slurm.conf say, as one is missing there (nvidia-smi, Xid in dmesg) or the "
+        "configuration names too many.",
+        "Not responding": "Not responding: the controller gets no answer from slurmd; the node or "
+        "its network may be down, or slurmd.",
+        "Low RealMemory": "Low RealMemory: the node reports less memory than RealMemory says.",
+        "Low socket*core": "Low socket*core count: the node reports fewer cores than configured.",
+        "Kill task failed": "Kill task failed: processes of a job did not end in time, mostly as "
+        "they hang in the kernel (driver, file system).",
+        "Prolog": "Prolog: the prolog, or a step of it, failed on the node; see slurmd's log.",
+        "Epilog": "Epilog: the epilog failed on the node; see slurmd's log.",
+        "unexpectedly rebooted": "Unexpectedly rebooted: the node came back after a reboot that "
+        "Slurm had not ordered.",
+        "Duplicate jobid": "Duplicate jobid: a job of that number still runs on the node.",
+    }
+)  # fmt: skip
+"""Parts of reasons that Slurm itself writes, and what they stand for."""
 OUT: Final = ("down", "drain", "fail", "maint", "inval", "unk", "no_r", "error", "drng", "boot")
 """Beginnings of states in which a node takes no jobs."""
+
+
+def reason_of(reason: str) -> tuple[bool, str]:
+    """Of a job's reason whether time alone does not remove it, and what it stands for."""
+    never = next((text for start, text in NEVER.items() if reason.startswith(start)), "")
+    return bool(never), never or next(
+        (text for start, text in WAITS.items() if reason.startswith(start)), "")  # fmt: skip
 
 
 def queue_findings(file: str, data: bytes) -> list[Finding]:
@@ -70,11 +96,11 @@ def _out(file: str, rows: Sequence[NodeState]) -> Finding | None:
         return None
     told = [f"{r.nodes} ({r.state}{r.marks})" for r in out.values()]
     figures: Figures = {"count": sum(r.number for r in out.values()), "told": names(told, LISTED)}
-    reason = ["{count:node takes|nodes take} no jobs: {told}."]
+    reason = ["{count:node takes|nodes take} no jobs now: {told}."]
     if any("*" in r.marks for r in out.values()):
         reason.append("* stands for a node that does not answer the controller.")
     if any(r.state.startswith(("drain", "drng")) for r in out.values()):
-        reason.append("Drained: somebody, or a check of health, has taken it out.")
+        reason.append("Drained: somebody, a check of health or Slurm itself has taken it out.")
     return tell(
         "nodes_out", file, figures, reason,
         "sinfo -R tells why; on a node that does not answer look at slurmd and its clock; then "
@@ -90,11 +116,17 @@ def _reasons(file: str, rows: Sequence[Reason]) -> Finding | None:
     told = [f"{r.nodes}: {r.why}" for r in rows]
     return tell(
         "nodes_out", file, {"told": names(told, LISTED), "count": len(rows)},
-        ["Nodes are out for these reasons: {told}."],
+        ["Nodes are out for these reasons: {told}.", *causes_of([row.why for row in rows])],
         "Mend what is named, then scontrol update nodename=... state=resume.",
         tuple(Evidence(file, r.line, f"{r.nodes} {r.why}") for r in rows[:4]), fault=True,
         confidence=0.85, area="machine",
     )  # fmt: skip
+
+
+def causes_of(reasons: Sequence[str]) -> list[str]:
+    """What the reasons stand for that Slurm itself writes, each once."""
+    return [text for part, text in CAUSES.items()
+            if any(part.lower() in why.lower() for why in reasons)]  # fmt: skip
 
 
 def _why(job: Queued, table: dict[str, str] | MappingProxyType[str, str]) -> str | None:

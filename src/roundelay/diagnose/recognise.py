@@ -32,7 +32,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
     ("iblinkinfo", re.compile(rb"\d\[[^\[\]\n]*\]\s*==\([^\n]{0,200}\)==>")),
     ("topology_yaml", re.compile(rb"^[ \t]*-[ \t]+topology:\s", re.M)),
     ("kueue", re.compile(rb"^[ \t]*(?:apiVersion:\s*[\"']?)?kueue\.x-k8s\.io/|"
-                         rb"kueue\.x-k8s\.io/podset-[\w-]{1,40}topology[\"']?: ", re.M)),
+                         rb"kueue\.x-k8s\.io/podset-[\w-]{1,40}topology[\"']?: |"
+                         rb"^[ \t-]{0,40}topologyAssignment:[ \t]*\r?$", re.M)),
     ("topograph", re.compile(rb"^switches:[ \t]*\r?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]+[\w.-]+:|"
                              rb"^capacity_blocks:[ \t]*\r?\n|^[ \t]+capacity_blocks:", re.M)),
     ("nodelist", re.compile(rb"\bSLURM_(?:JOB_)?NODELIST=\w")),
@@ -120,10 +121,17 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                                rb"^[ \t>#/]{0,20}PARTITION[ \t]{1,20}AVAIL[ \t]{1,20}TIMELIMIT|"
                                rb"^[ \t>#/]{0,20}NODELIST[ \t]{1,40}NODES[ \t]{1,9}PARTITION[ \t]|"
                                rb"^[ \t>#/]{0,20}REASON[ \t]{1,40}USER[ \t]{1,40}TIMESTAMP", re.M)),
+    ("shown", re.compile(rb"\bNodeName=\S{1,200} (?:Arch=|State=|CoresPerSocket=)|"
+                         rb"\bJobId=\d{1,12} JobName=")),
     ("controller", _CONTROLLER),
-    ("kernel_table", re.compile(rb"^[ \t>|#/]{0,99}Time ?\(%\)[^\n]{0,300}\bName[ \t\r|]*$|"
+    ("kernel_table", re.compile(rb"^[ \t>|#/]{0,99}Time ?\(%\)[^\n]{0,300}\b"
+                                rb"(?:Name|Operation|Range)[ \t\r|]*$|"
                                 rb"^[ \t>|#/]{0,99}Name[ \t|]{2,99}Self C[^\n]{0,600}# of Calls|"
                                 rb"^[^\n]{0,40}\brank\b[^\n]{0,200}(?:time|lap)_pctg\b", re.M)),
+    ("profile_summary", re.compile(rb"^[ \t]{0,9}\|[ \t]{0,9}(?:Kernel(?: Name)?|Name|Metric|"
+                                   rb"Op\w{0,9}|API|Function|Event)[ \t]{0,99}\|(?=[^\n]{0,200}"
+                                   rb"(?:Duration|Time|Total|Sum)[ _]?\(?(?:ns|us|ms|s|sec)\b)",
+                                   re.M | re.I)),
     ("hypernode", re.compile(rb"^[ \t]{0,9}(?:- )?kind:[ \t]*HyperNode\b|"
                              rb"^[ \t]{0,9}networkTopology:[ \t\r]*\n"
                              rb"[ \t]{1,20}(?:mode|highestTier)", re.M)),
@@ -144,7 +152,10 @@ _OWN: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
 )  # fmt: skip
 """Of our own files that are text, in the order in which they are looked for."""
 _LOG: Final = re.compile(rb'\A\s*\{\s*"cluster":\s*"[^"]{0,400}",\s*"nodes":\s*\d+,\s*"cards"')
-_PIECE: Final = re.compile(rb'"(?:ph"\s*:\s*"|ctrl_?[Dd]eps"\s*:|comm_type"\s*:)')
+_PIECE: Final = re.compile(
+    rb'"(?:ph"\s*:\s*"|ctrl_?[Dd]eps"\s*:|comm_type"\s*:|'
+    rb'(?:node_?)?[Tt]ype"\s*:\s*"[A-Z]{4}_[A-Z_]{0,20}NODE")'
+)
 """What an event of a trace has, or a node of an execution trace."""
 _PROFILED: Final = re.compile(rb'"cat"\s*:\s*"(?:COLL|P2P|GROUP)"')
 """Of what NCCL's example of a profiler writes."""
@@ -254,6 +265,8 @@ def _json(head: bytes) -> str:
         return "report"
     if re.search(rb'"(?:exchange|model|volumes)"\s*:\s*[\[{]', head):
         return "job"
+    if b'"topologyAssignment"' in head or re.search(rb'"kueue\.x-k8s\.io/[pv]', head):
+        return "kueue"
     if b'"threadblocks"' in head:
         return "mscclpp"
     if b'"workload_graph"' in head or (b'"nodes"' in head and b'"schema"' in head):

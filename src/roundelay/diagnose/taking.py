@@ -56,8 +56,10 @@ from .phrases import phrase_findings
 from .pieces import piece_findings
 from .placements import kueue_findings, nodelist_findings
 from .plans import msccl_findings, plan_findings, read_plan
+from .profile_shares import profile_summary_findings
 from .queues import queue_findings
 from .recognise import kinds_of
+from .shown import shown_findings
 from .speed import take_facts, take_json, take_text
 from .stores import store_findings
 from .times import graph_time_findings
@@ -271,7 +273,7 @@ def _execution(found: Diagnosis, given: Given, model: Model) -> None:
 
 def _pieces(found: Diagnosis, given: Given, model: Model) -> None:
     if not _part(found, given.name, given.whole()):
-        raise RoundelayError(f"{given.name}: no sound JSON; {EXPECTED}")
+        raise RoundelayError(f"{given.name}: nothing known is in this JSON; {EXPECTED}")
 
 
 def _hwloc(found: Diagnosis, given: Given, model: Model) -> None:
@@ -348,7 +350,9 @@ TAKE: Final = MappingProxyType(
         "mscclpp": _told(read_plan, plan_findings),
         "hypernode": _printed(domain_findings),
         "kernel_table": _printed(table_of_kernels_findings),
-        "slurm_lists": _printed(queue_findings), "controller": _printed(controller_findings),
+        "profile_summary": _printed(profile_summary_findings),
+        "slurm_lists": _printed(queue_findings), "shown": _printed(shown_findings),
+        "controller": _printed(controller_findings),
         **{kind: _printed(findings) for kind, findings in OF_HOST.items()},
     }
 )  # fmt: skip

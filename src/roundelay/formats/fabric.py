@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ LANES: Final = MappingProxyType(
 """GB/s of data that a lane of InfiniBand carries one way, after coding: 4xHDR is 25 GB/s."""
 NO_HOST: Final = "Aggregation Node"
 """In the name of an end that is part of a switch: there it adds."""
+_MODEL: Final = re.compile(r"\bTechnologies\b|InfiniHost|\bQLogic\b|\bInfiniPath\b", re.I)
+"""In the title of a card that nobody has named after its host."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Fabric:
         kinds: all kinds of lines that stand in it; empty if not told.
         plugin: the kind that TopologyPlugin names in it; "" if not told.
         could: links that the tool says could be more: the end, what it could be, its line.
+        differ: links whose two ends are listed with different rates: each end with its own.
+        bare: hosts that cables lead to and that have no record of their own.
         titles: of ends that are no switches, by name.
         domains: hosts that share NVLink, by the name of their domain.
         switches: titles by name; of blocks and rings each is one.
@@ -76,6 +81,8 @@ class Fabric:
     kinds: tuple[str, ...] = ()
     plugin: str = ""
     could: tuple[tuple[str, str, int], ...] = ()
+    differ: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()
     titles: Mapping[str, str] = field(default_factory=dict)
     domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -118,7 +125,12 @@ class Fabric:
 
     @cached_property
     def level_of(self) -> dict[str, int]:
-        """Levels of the switches that are joined with hosts, however far: 0 where those hang on."""
+        """Levels of the switches that are joined with hosts, however far: 0 where those hang on.
+
+        In a tree a switch is above all that hang below it; else the nearest host counts.
+        """
+        if self.kind == "tree":
+            return self._heights()
         level = dict.fromkeys((name for name, own in self.hosts.items() if own), 0)
         edge, depth = set(level), 0
         while edge and depth < 16:
@@ -131,10 +143,24 @@ class Fabric:
             level |= dict.fromkeys(edge, depth)
         return level
 
+    def _heights(self) -> dict[str, int]:
+        """One more than the highest switch below, from those with hosts up."""
+        height = {name: 0 for name, own in self.hosts.items() if own}
+        for _ in range(16):  # as many levels; in a circle there is no end
+            above: dict[str, int] = {}
+            for cable in self.cables:
+                if cable.b in height and cable.a in self.switches:
+                    above[cable.a] = max(above.get(cable.a, 0), height[cable.b] + 1)
+            if all(height.get(name) == level for name, level in above.items()):
+                break
+            height |= above
+        return height
+
 
 def wired(
     source: str, switches: Mapping[str, str], ends: Mapping[str, str], cables: Iterable[Cable],
     lines: Mapping[str, int], notes: Iterable[Note], could: Iterable[tuple[str, str, int]] = (),
+    differ: Iterable[str] = (), bare: Iterable[str] = (),
 ) -> Fabric:  # fmt: skip
     """The network of cables between named ends.
 
@@ -146,8 +172,11 @@ def wired(
         lines: where each switch stands.
         notes: what was odd.
         could: see `Fabric`.
+        differ: see `Fabric`.
+        bare: names of ends without a record of their own.
     """
-    hosts: dict[str, list[str]] = {name: [] for name in switches}
+    ends = _apart(ends)
+    hosts: dict[str, dict[str, None]] = {name: {} for name in switches}
     between, host_cables, left_cables = [], [], []
     left_out: dict[str, str] = {}
     unlisted: dict[str, None] = {}
@@ -165,11 +194,28 @@ def wired(
                 left_out[name] = ends[name]
                 left_cables.append(cable)
             elif near:
-                hosts[near[0]].append(ends[name])
+                hosts[near[0]][ends[name]] = None  # of two cables to one switch once
                 host_cables.append(cable)
     return Fabric(
         source, "network", switches, {name: tuple(own) for name, own in hosts.items()},
         tuple(between), tuple(host_cables), unlisted=tuple(unlisted),
         left_out=tuple(left_out.values()), left_cables=tuple(left_cables), lines=lines,
-        notes=tuple(notes), could=tuple(could), titles=dict(ends),
+        notes=tuple(notes), could=tuple(could), titles=dict(ends), differ=tuple(differ),
+        bare=tuple(ends[name] for name in bare if name in ends and NO_HOST not in ends[name]),
     )  # fmt: skip
+
+
+def _apart(ends: Mapping[str, str]) -> dict[str, str]:
+    """Titles with the end's name behind those that only name a model, and so many ends have."""
+    counts = Counter(ends.values())
+    return {name: f"{title} {name.removeprefix('H-')}" if counts[title] > 1 and _MODEL.search(title)
+            else title for name, title in ends.items()}  # fmt: skip
+
+
+def both_ends(first: Cable | None, second: Cable) -> Cable:
+    """A cable that is listed at both of its ends: of two rates neither is known to hold."""
+    if first is None or not first.label:
+        return second
+    if not second.label or first.label == second.label:
+        return first
+    return Cable(first.a, first.b, None, f"{first.label} / {second.label}")

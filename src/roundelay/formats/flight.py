@@ -202,7 +202,7 @@ def _numbers(entries: Any) -> dict[str, str]:
 
 
 def _group(entry: Mapping[str, Any]) -> str:
-    group = entry.get("process_group", entry.get("pg_name", ""))
+    group = entry.get("process_group", entry.get("pg_name", entry.get("pg_id", "")))
     if isinstance(group, list | tuple):
         group = group[0] if group else ""
     return str(group)[:200]

@@ -7,7 +7,7 @@ from typing import Final
 
 from ..errors import RoundelayError
 from ..i18n import message
-from .fabric import LANES, Cable, Fabric, wired
+from .fabric import LANES, Cable, Fabric, both_ends, wired
 from .note import Note
 from .plain import text_of
 
@@ -39,6 +39,7 @@ class _Links:
         self.ends: dict[str, str] = {}
         self.lines: dict[str, int] = {}
         self.cables: dict[tuple[tuple[str, str], ...], Cable] = {}
+        self.differ: dict[tuple[tuple[str, str], ...], str] = {}
         self.notes: list[Note] = []
         self.could: list[tuple[str, str, int]] = []
 
@@ -52,8 +53,15 @@ class _Links:
     def cable(self, a: tuple[str, str], b: tuple[str, str], width: str, speed: str) -> None:
         rate = int(width) * LANES[speed] if width and speed in LANES else None
         label = f"{width}x{speed}" if width and speed else ""
-        if len(self.cables) < MOST:
-            self.cables.setdefault(tuple(sorted((a, b))), Cable(a[0], b[0], rate, label))
+        key = tuple(sorted((a, b)))
+        first, own = self.cables.get(key), Cable(a[0], b[0], rate, label)
+        if len(self.cables) >= MOST:
+            return
+        self.cables[key] = both_ends(first, own)
+        if first and first.label and label and first.label != label:
+            titles = self.ends | self.switches
+            self.differ[key] = (f"{titles.get(a[0], a[0])} [{a[1]}] {label} - "
+                                f"{titles.get(b[0], b[0])} [{b[1]}] {first.label}")  # fmt: skip
 
     def fabric(self) -> Fabric:
         """What came together.
@@ -66,7 +74,7 @@ class _Links:
         for name in self.switches:
             self.ends.pop(name, None)
         return wired(self.source, self.switches, self.ends, self.cables.values(), self.lines,
-                     self.notes, self.could)  # fmt: skip
+                     self.notes, self.could, self.differ.values())  # fmt: skip
 
 
 def read_iblinkinfo(data: bytes) -> Fabric:

@@ -7,7 +7,7 @@ from typing import Final
 
 from ..errors import RoundelayError
 from ..i18n import message
-from .fabric import LANES, Cable, Fabric, wired
+from .fabric import LANES, Cable, Fabric, both_ends, wired
 from .note import Note
 from .plain import text_of
 
@@ -27,6 +27,7 @@ class _Reader:
         self.lines: dict[str, int] = {}
         self.ends: dict[str, str] = {}
         self.cables: dict[tuple[str, str, str, str], Cable] = {}
+        self.differ: dict[tuple[str, str, str, str], str] = {}
         self.notes: list[Note] = []
         self.current = ""
 
@@ -55,8 +56,12 @@ class _Reader:
         cable = Cable(own[0], port[2], int(rate[1]) * LANES[rate[2]] if rate else None,
                       f"{rate[1]}x{rate[2]}" if rate else "")  # fmt: skip
         key = (*low, *high)
-        if key not in self.cables or (rate and not self.cables[key].rate):
-            self.cables[key] = cable  # each cable is listed at both of its ends
+        told = both_ends(self.cables.get(key), cable)
+        if told.label != cable.label and told.rate is None and rate:
+            self.differ[key] = (f"{self.titles[own[0]]} [{own[1]}] {cable.label} - "
+                                f"{self.titles.get(peer[0], peer[0])} [{peer[1]}] "
+                                f"{self.cables[key].label}")  # fmt: skip
+        self.cables[key] = told
 
 
 def read_ibnetdiscover(data: bytes) -> Fabric:
@@ -76,5 +81,6 @@ def read_ibnetdiscover(data: bytes) -> Fabric:
              if name not in ends and not name.startswith("S-")}  # fmt: skip
     for name in reader.switches:
         ends.pop(name, None)
+    bare = [name for name in ends if name not in reader.ends] if reader.ends else []
     return wired("ibnetdiscover", reader.switches, ends, reader.cables.values(), reader.lines,
-                 reader.notes)  # fmt: skip
+                 reader.notes, differ=reader.differ.values(), bare=bare)  # fmt: skip

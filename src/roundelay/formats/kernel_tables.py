@@ -16,8 +16,10 @@ _SCALE: Final = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _NSYS: Final = ("Time (%)", "Time(%)")
 _UNITS: Final = re.compile(r" ?\((ns|us|ms|s)\)$")
 _NAMES: Final = {"Average": "Avg", "Median": "Med", "Minimum": "Min", "Maximum": "Max",
-                 "Calls": "Instances", "Num Calls": "Instances"}  # fmt: skip
+                 "Calls": "Instances", "Num Calls": "Instances", "Count": "Instances",
+                 "Operations": "Instances"}  # fmt: skip
 """Heads of older versions, and those of today."""
+_LAST: Final = re.compile(r"Name|Operation|Range")
 _HTA: Final = ("compute_time(us)", "comp_time(us)", "idle_time(us)", "comp_comm_overlap_pctg",
                "compute_time_pctg", "idle_time_pctg")  # fmt: skip
 _DEVICES: Final = ("Self CUDA", "Self XPU", "Self HIP", "Self PrivateUse1")
@@ -55,7 +57,10 @@ class Shares(NamedTuple):
 
 
 class KernelTables(NamedTuple):
-    """The rows of the tables of a text, and the tool ("nsys", "torch" or "hta")."""
+    """The rows of the tables of a text, and the tool: "nsys", "torch" or "hta".
+
+    "nsys copies" and "nsys ranges" are its tables of copies and of what a program has marked.
+    """
 
     tool: str
     kernels: tuple[Kernel, ...]
@@ -72,9 +77,9 @@ def read_kernel_tables(data: bytes) -> KernelTables:
     for at, (_, line) in enumerate(lines):
         heads = _cells(line)
         rows = lines[at + 1 : at + 1 + MOST]
-        if heads[:1] and heads[0] in _NSYS and "Name" in heads[-1]:
+        if heads[:1] and heads[0] in _NSYS and (of := _LAST.search(heads[-1])):
             kernels = [_nsys(heads, line, number) for number, line in rows]
-            tool = "nsys"
+            tool = {"Operation": "nsys copies", "Range": "nsys ranges"}.get(of[0], "nsys")
         elif heads[:1] == ["Name"] and any(head.startswith("Self C") for head in heads):
             kernels = [_torch(heads, line, number) for number, line in rows]
             tool = "torch"

@@ -58,12 +58,35 @@ class Flavor:
 
 
 @dataclass(frozen=True)
+class Assigned:
+    """Where Kueue has put a set of pods of an admitted workload.
+
+    Attributes:
+        workload, name: of the Workload, "" if not told, and of its PodSet.
+        pods: how many it has.
+        levels: labels, the widest first.
+        domains: values of the levels, and how many pods lie there.
+        slices: domains of the later, packed form, which are counted and not unpacked.
+        line: where the assignment stands.
+    """
+
+    workload: str
+    name: str
+    pods: int
+    levels: tuple[str, ...]
+    domains: tuple[tuple[tuple[str, ...], int], ...]
+    slices: int
+    line: int
+
+
+@dataclass(frozen=True)
 class Kueue:
     """All of a file."""
 
     topologies: tuple[Levels, ...]
     workloads: tuple[Placed, ...]
     flavors: tuple[Flavor, ...] = ()
+    assigned: tuple[Assigned, ...] = ()
 
 
 def read_kueue(data: bytes) -> Kueue:
@@ -80,17 +103,18 @@ def read_kueue(data: bytes) -> Kueue:
         for d in documents if d.get("kind") == "Topology"
     )  # fmt: skip
     workloads = tuple(found for d in documents for found in _asked(yaml, d, d))
-    if not topologies and not workloads:
+    assigned = tuple(found for d in documents for found in _assigned(yaml, d, d))
+    if not topologies and not workloads and not assigned:
         raise RoundelayError(
             "no Topology of Kueue, and no workload with an annotation such as "
-            f"{ASKED}required-topology"
+            f"{ASKED}required-topology or a topologyAssignment"
         )
     flavors = tuple(
         Flavor(_name(d), str(d["spec"]["topologyName"])[:200], yaml.line(d["spec"]))
         for d in documents if d.get("kind") == "ResourceFlavor"
         and isinstance(d.get("spec"), dict) and d["spec"].get("topologyName")
     )  # fmt: skip
-    return Kueue(topologies, workloads, flavors)
+    return Kueue(topologies, workloads, flavors, assigned)
 
 
 def _name(document: dict[str, Any]) -> str:
@@ -133,6 +157,35 @@ def _asked(yaml: Yaml, document: dict[str, Any], part: Any, pods: int = 1) -> It
     for key, value in part.items():
         if key != "metadata":
             yield from _asked(yaml, document, value, pods)
+
+
+def _assigned(yaml: Yaml, document: dict[str, Any], part: Any) -> Iterator[Assigned]:
+    """Assignments anywhere in an object: of a Workload, or of its status alone."""
+    if isinstance(part, list):
+        for item in part:
+            yield from _assigned(yaml, document, item)
+    if not isinstance(part, dict):
+        return
+    given = part.get("topologyAssignment")
+    if isinstance(given, dict):
+        levels = given.get("levels")
+        domains = tuple(
+            (tuple(str(v)[:100] for v in values), _whole(one.get("count")))
+            for one in _list(given, "domains") if isinstance(values := one.get("values"), list)
+        )  # fmt: skip
+        yield Assigned(
+            _name(document), str(part.get("name", ""))[:200], _whole(part.get("count")),
+            tuple(str(x)[:300] for x in levels) if isinstance(levels, list) else (), domains,
+            sum(_whole(one.get("domainCount")) or 1 for one in _list(given, "slices")),
+            yaml.line(given),
+        )  # fmt: skip
+    for value in part.values():
+        yield from _assigned(yaml, document, value)
+
+
+def _whole(value: object) -> int:
+    text = str(value)
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 8 else 0
 
 
 def _slices(notes: dict[str, Any], key: str) -> tuple[tuple[str, int], ...]:

@@ -182,7 +182,9 @@ def absent(data: bytes) -> list[str]:
 
 
 def _renamed(plan: Any) -> Any:
-    """With the kind of a GPU's channels by its later name; some files call it `type`."""
+    """With a name, and the kind of a GPU's channels by its later name; some files say `type`."""
+    if isinstance(plan, dict) and plan.get("name") is None:
+        plan["name"] = ""
     gpus = plan.get("gpus") if isinstance(plan, dict) else None
     for gpu in gpus if isinstance(gpus, list) else ():
         channels = gpu.get("channels") if isinstance(gpu, dict) else None

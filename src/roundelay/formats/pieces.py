@@ -21,6 +21,11 @@ DEEP: Final = 64
 """Brackets within one another."""
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+("?)|[{}\[\],]', re.DOTALL)
 _DOTS: Final = re.compile(r"^[ \t]*(?:\.{2,}|…)[ \t]*,?[ \t]*$", re.M)
+_BARE: Final = re.compile(
+    r"(?<=[:\[,])(\s*)(0x[0-9a-fA-F]{1,16}|nccl[A-Z]\w{1,30}|-?nan|-?inf)"
+    r"(?=\s*[,}\]])"
+)
+"""Words without quotation marks, as NCCL's example of a profiler writes them."""
 _TRAILING: Final = re.compile(r",(\s*[}\]])")
 _CLOSE: Final = {"{": "}", "[": "]"}
 _HOLD: Final = ("traceEvents", "nodes", "workload_graph")
@@ -92,8 +97,9 @@ def _values(text: str) -> Iterator[tuple[Any, bool]]:
 
 
 def _decoded(text: str) -> Any:
-    """The value; commas that nothing follows are left out where it is none with them."""
-    for tried in (text, _TRAILING.sub(r"\1", text)):
+    """The value; where it is none, without commas that nothing follows, and with words quoted."""
+    bare = _BARE.sub(r'\1"\2"', text)
+    for tried in (text, _TRAILING.sub(r"\1", text), _TRAILING.sub(r"\1", bare)):
         try:
             return json.loads(tried)
         except (ValueError, RecursionError):

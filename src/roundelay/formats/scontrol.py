@@ -1,4 +1,4 @@
-"""Nodes as `scontrol show node` prints them (Slurm 22.05 to 26.05)."""
+"""Nodes and jobs as `scontrol show` prints them (Slurm 22.05 to 26.05)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from .pasted import pasted_lines
 from .plain import text_of
 
 _PAIR: Final = re.compile(r"(\w+)=(\S*)")
+_BEGIN: Final = re.compile(r"\b(NodeName|JobId)=(\S{1,200})")
+_STATE: Final = re.compile(r"\b(?:JobState|State)=(\S{1,100})")
+_REASON: Final = re.compile(r"\bReason=(.{1,300}?)(?:\s*\[\w[^\]]{0,80}\])?\s*$")
+_JOB_REASON: Final = re.compile(r"\bReason=(\S{1,200})")
+MOST: Final = 2**14
+"""Records."""
 _GPU: Final = re.compile(r"\bgpu(?::[\w.-]+)?:(\d{1,6})(?:\(S:[^)]*\))?(?=,|$)")
 _INDEX: Final = re.compile(r"IDX:([\d,-]+)")
 _COUNT: Final = re.compile(r"gres/gpu=(\d{1,6})")
@@ -42,6 +49,38 @@ class SlurmNode:
         """Whether it takes jobs: it answers, isn't drained or reserved, and has something left."""
         bases = ("IDLE", "MIXED") if self.cards else ("IDLE",)
         return self.state.replace("+CLOUD", "").replace("+DYNAMIC_NORM", "") in bases
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A node or job with its state, and the reason that stands beside it ("" if none)."""
+
+    name: str
+    job: bool
+    state: str
+    reason: str
+    line: int
+
+
+def read_shown(data: bytes) -> list[Shown]:
+    """The records of `scontrol show node` and `scontrol show job` that tell a state."""
+    found: list[Shown] = []
+    name, job, state, reason, at = "", False, "", "", 0
+
+    def close() -> None:
+        if name and state and len(found) < MOST:
+            found.append(Shown(name, job, state, reason, at))
+
+    for number, line in pasted_lines(data):
+        if begun := _BEGIN.search(line):
+            close()
+            name, job, state, reason, at = begun[2], begun[1] == "JobId", "", "", number
+        if said := _STATE.search(line):
+            state = said[1].upper()
+        if told := (_JOB_REASON if job else _REASON).search(line):
+            reason = told[1].strip()
+    close()
+    return found
 
 
 def read_nodes(data: bytes) -> list[SlurmNode]:

@@ -41,6 +41,8 @@ def read_topology_conf(data: bytes) -> Fabric:
         kind = next((kind for key, kind in _KINDS if key in fields), "")
         if "blocksizes" in fields:
             sizes = _sizes(fields["blocksizes"])
+        if "blocksize" in fields:  # which scontrol shows on each line
+            sizes = tuple(sorted({*sizes, *_sizes(fields["blocksize"])}))
         if named := _PLUGIN.search(text):
             plugin = named[1].lower()
             continue

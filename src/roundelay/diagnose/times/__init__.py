@@ -2,7 +2,13 @@
 
 from .averaged import averaged_findings
 from .findings import time_findings
-from .graphs import graph_time_findings
+from .graphs import gathered_findings, graph_time_findings
 from .inspected import inspected_findings
 
-__all__ = ["averaged_findings", "graph_time_findings", "inspected_findings", "time_findings"]
+__all__ = [
+    "averaged_findings",
+    "gathered_findings",
+    "graph_time_findings",
+    "inspected_findings",
+    "time_findings",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...formats.chakra import Graph, Node, NodeKind
@@ -28,6 +28,30 @@ def graph_time_findings(file: str, graph: Graph) -> list[Finding]:
         elif path := _path(file, graph, order, nodes):
             found.append(path)
     return [*found, _what(file, graph)]
+
+
+def gathered_findings(file: str, graphs: Sequence[Graph]) -> list[Finding]:
+    """Of traces in one file: whether all do the same, and what the first holds."""
+    works = [tuple((n.kind, n.collective, n.get("comm_size"), n.duration_us) for n in graph.nodes)
+             for graph in graphs]  # fmt: skip
+    odd = [i for i, work in enumerate(works) if work != works[0]]
+    first = graph_time_findings(file, graphs[0])
+    if len(graphs) == 1:
+        return first
+    figures: Figures = {"count": len(graphs), "odd": names([str(i) for i in odd], LISTED),
+                        "nodes": sum(len(graph.nodes) for graph in graphs)}  # fmt: skip
+    reason = ["{count:execution trace|execution traces} in one file, {nodes:node|nodes} in all."]
+    reason.append("All do the same: as many nodes of the same kinds and sizes, apart from ids and "
+                  "names." if not odd else
+                  "Those numbered {odd} (from 0) do otherwise than the first; stages of a pipeline "
+                  "do, and else a collective may wait for ever.")  # fmt: skip
+    told = tell(
+        "execution_traces", file, figures, reason,
+        "What follows is said of the first of them.",
+        tuple(_node(file, graph.nodes[0]) for graph in graphs[:LISTED] if graph.nodes),
+        confidence=0.9, area="time",
+    )  # fmt: skip
+    return [told, *first]
 
 
 def _subject(graph: Graph) -> str:
@@ -58,7 +82,11 @@ def _what(file: str, graph: Graph) -> Finding:
         reason.append("No node of it communicates.")
     if sizes:
         figures["total"] = format_size(sum(sizes))
-        reason.append("They exchange {total} in all.")
+        reason.append("Their sizes add up to {total}.")
+    if not graph.nested and not any(node.duration_us for node in graph.nodes):
+        reason.append("No node has a time: it is a workload to be simulated, or its times are "
+                      "left out; 0 is not measured.")  # fmt: skip
+        advice = "Times come from a simulator that runs it, or from profilers' traces of a run."
     advice = "Give the profilers' traces of all ranks as well: then it is said who is late."
     if graph.nested:
         reason.append("Its nodes say which operation is inside which, and have no times.")
@@ -201,6 +229,15 @@ def _path(file: str, graph: Graph, order: list[int], nodes: Mapping[int, Node]) 
         "compute_ms": sums[False] / 1e3, "communication_ms": sums[True] / 1e3,
         "share": (with_ - without) / with_ if with_ else 0.0,
     }  # fmt: skip
+    if not sums[True] and any(node.kind.communicates for node in nodes.values()):
+        return tell(
+            "longest_path", _subject(graph), figures,
+            ["The longest chain of nodes that wait for one another takes {path_ms} ms of "
+             "computation; nodes that communicate have no time here, so what they add is not "
+             "told."],
+            "Run it in a simulator, or give the profilers' traces, for what communication adds.",
+            tuple(_node(file, nodes[i]) for i in last[:LISTED]), confidence=0.8, area="time",
+        )  # fmt: skip
     return tell(
         "longest_path", _subject(graph), figures,
         ["The longest chain of nodes that wait for one another takes {path_ms} ms; if "

@@ -132,8 +132,9 @@ def _why(
                 "experts) or a slower card: nvidia-smi -q -d CLOCK,PERFORMANCE shows one that "
                 "throttles.")  # fmt: skip
     if idle > late_ms / 2:
-        return ("It computes no longer than they do, but is idle {more_idle_ms} ms longer: its "
-                "host is late.", "Look at that rank's host: loading of data, checkpoints, garbage "
+        return ("It computes no longer than they do, but is idle {more_idle_ms} ms longer: that "
+                "points to its host.",
+                "Look at that rank's host: loading of data, checkpoints, garbage "
                 "collection, another process on its cores.")  # fmt: skip
     return ("It neither computes nor idles longer than they do.",
             "Look at what it communicates before, in groups that other ranks are not in, and at "

@@ -4,8 +4,17 @@ Fields and their numbers are those of mlcommons/chakra, schema/protobuf/et_def.p
 torch/csrc/profiler/standalone/execution_trace_observer.cpp (schemas 1.0 and 1.1).
 """
 
+from .gathered import gathered_graphs
 from .graph import Attribute, Graph, Node, NodeKind
 from .reader import read_chakra
 from .writer import write_chakra
 
-__all__ = ["Attribute", "Graph", "Node", "NodeKind", "read_chakra", "write_chakra"]
+__all__ = [
+    "Attribute",
+    "Graph",
+    "Node",
+    "NodeKind",
+    "gathered_graphs",
+    "read_chakra",
+    "write_chakra",
+]

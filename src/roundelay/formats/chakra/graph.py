@@ -73,6 +73,8 @@ class Node(NamedTuple):
         number = self.get("comm_type")
         if isinstance(number, int) and 0 <= number < len(COLLECTIVES):
             return COLLECTIVES[number]
+        if isinstance(number, str) and number.lower() in COLLECTIVES:
+            return number.lower()
         if kernel := words.IN_KERNEL.search(self.name):
             return words.collective(next(filter(None, kernel.groups())))
         call = _C10D.match(self.name)

@@ -25,6 +25,7 @@ _KEYS: Final = {
     "id": "id", "name": "name", "nodetype": "kind", "type": "kind", "ctrldeps": "control",
     "controldeps": "control", "datadeps": "data", "runtime": "duration_us",
     "duration": "duration_us", "durationmicros": "duration_us", "starttimemicros": "begin_us",
+    "durationus": "duration_us", "startus": "begin_us",
 }  # fmt: skip
 """Of JSON, without case and underscores."""
 _REPLACED: Final = re.compile(r"\bvoId\b|StrIde|\bgrId\b")
@@ -191,7 +192,7 @@ def _json_node(entry: Mapping[str, Any], spellings: dict[str, None]) -> Node | N
     for key, value in entry.items():
         name = _KEYS.get(key.replace("_", "").lower())
         if name is None:
-            attributes[key] = Attribute("", value)
+            attributes |= _attached(key, value)
             continue
         spellings[key] = None
         if name == "kind":
@@ -206,6 +207,26 @@ def _json_node(entry: Mapping[str, Any], spellings: dict[str, None]) -> Node | N
     ):
         return None
     return Node(**found, attributes=attributes)
+
+
+def _attached(key: str, value: Any) -> dict[str, Attribute]:
+    """Attributes of a node: each by its name, or all together, also as protobuf's JSON lists them.
+
+    There one is {"name": "comm_size", "int64Val": "1048576"}.
+    """
+    if key not in ("attr", "attrs", "attributes"):
+        return {key: Attribute("", value)}
+    if isinstance(value, dict):
+        return {str(name): Attribute("", inner) for name, inner in value.items()}
+    found: dict[str, Attribute] = {}
+    for one in value if isinstance(value, list) else ():
+        if isinstance(one, dict) and (
+            held := [k for k in one if k.lower().endswith(("val", "value"))]
+        ):
+            inner, type_ = one[held[0]], held[0].removesuffix("Val").removesuffix("_val")
+            whole = _whole(inner) if "int" in type_.lower() else None
+            found[str(one.get("name"))] = Attribute(type_, inner if whole is None else whole)
+    return found
 
 
 def _whole(value: object) -> int | None:
