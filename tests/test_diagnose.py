@@ -389,7 +389,7 @@ def test_the_command(run, tmp_path):
     assert f"{FILES / 'watchdog.log'}:2: [E ProcessGroupNCCL" in out
     status, out, err = run(FILES / "topo_m.txt")
     assert (status, err) == (0, "")
-    assert "Nothing is wrong." in out
+    assert "Nothing that is looked for is off." in out
 
 
 def test_the_command_s_json(run):

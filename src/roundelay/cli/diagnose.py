@@ -110,7 +110,7 @@ def _told(value: Mapping[str, Any]) -> str:
     if not parts:
         parts.append(say("There is nothing to say of these files."))
     elif value["ok"]:
-        parts.append(say("Nothing is wrong."))
+        parts.append(say("Nothing that is looked for is off."))
     return "\n\n".join(parts)
 
 
