@@ -155,13 +155,8 @@ def infer(
     fitting = [name for name in _KINDS if _fits(name, rows, pieces, span, ranks, name == hint)]
     fitting.sort(key=lambda name: name != hint)
     names = [stated] if stated else fitting
-    if (
-        ranks is not None
-        and ranks > 1
-        and stated in _KINDS
-        and span
-        and contradicts(stated, ranks, span)
-    ):
+    known = stated if stated in _KINDS else None
+    if ranks is not None and ranks > 1 and known and span and contradicts(known, ranks, span):
         other = infer(rows, stated, None, hint)
         if other.ranks is not None and other.ranks > ranks:
             return other  # lines of ranks are missing
