@@ -59,7 +59,7 @@ def _told(report: Report) -> str:
     if not parts:
         parts.append(say("There is nothing to say of these figures by themselves."))
     elif report.ok:
-        parts.append(say("Nothing is wrong."))
+        parts.append(say("Nothing that is looked for is off."))
     return "\n\n".join(parts)
 
 

@@ -135,12 +135,14 @@ def read_text(raws: Callable[[], Iterable[bytes]]) -> Text:
     return Text(tuple(printed), measured)
 
 
-def judged_text(text: Text, file: str, cluster: Cluster | None, predict: Predict) -> Report:
-    """Judge the figures of a text; see `check`."""
+def judged_text(
+    text: Text, file: str, cluster: Cluster | None, predict: Predict, assumed: bool = False
+) -> Report:
+    """Judge the figures of a text; see `check`, and `Case.assumed`."""
     measured = text.measured
     if text.printed or measured is None:
         return _judged(_of_deepep(text.printed, file, cluster), cluster, predict, ())
-    reports = [_of_table(table, file, cluster, predict) for table in measured.tables]
+    reports = [_of_table(table, file, cluster, predict, assumed) for table in measured.tables]
     notes = [*measured.notes, *(note for report in reports for note in report.notes)]
     return Report(
         tuple(f for report in reports for f in report.findings),
@@ -156,6 +158,7 @@ def _of_facts(facts: Facts, cluster: Cluster | None, predict: Predict, machine: 
         if not one.machine and not (facts.nics or facts.nic or facts.nic_per_card):
             facts.nics, facts.nic = one.nics, one.nic
     name = one.machine if one and one.machine else machine_of(facts.card or "")
+    assumed = cluster is None and name is not None
     if cluster is None and name is not None:
         cluster = machine(name)
         if facts.nodes and cluster.hosts == 1:
@@ -168,14 +171,18 @@ def _of_facts(facts: Facts, cluster: Cluster | None, predict: Predict, machine: 
         Note(0, message("{name} = {value} cannot be what its name says, and is left out",
                         name=name, value=value)) for name, value in facts.odd
     ]  # fmt: skip
-    return _judged(facts, cluster, predict, tuple(notes))
+    return _judged(facts, cluster, predict, tuple(notes), assumed)
 
 
 def _judged(
-    facts: Facts, cluster: Cluster | None, predict: Predict, notes: tuple[Note, ...]
+    facts: Facts,
+    cluster: Cluster | None,
+    predict: Predict,
+    notes: tuple[Note, ...],
+    assumed: bool = False,
 ) -> Report:
     sound, odd = sound_facts(facts, Bounds.of(cluster))
-    told = findings(Case(sound, cluster, predict=predict))
+    told = findings(Case(sound, cluster, predict=predict, assumed=assumed))
     return Report((*odd_findings(facts.file, odd), *told), (), notes, facts)
 
 
@@ -220,16 +227,20 @@ def _of_deepep(printed: Sequence[Printed], file: str, cluster: Cluster | None) -
     return facts
 
 
-def _of_table(table: Table, file: str, cluster: Cluster | None, predict: Predict) -> Report:
+def _of_table(
+    table: Table, file: str, cluster: Cluster | None, predict: Predict, assumed: bool
+) -> Report:
     sound, odd = sound_table(table, file, Bounds.of(cluster))
     told = tuple(odd_findings(file, odd))
     if sound is None:
         return Report(told, (), ())
-    report = _of_sound(sound, file, cluster, predict)
+    report = _of_sound(sound, file, cluster, predict, assumed)
     return Report((*told, *report.findings), report.rows, report.notes)
 
 
-def _of_sound(table: Table, file: str, cluster: Cluster | None, predict: Predict) -> Report:
+def _of_sound(
+    table: Table, file: str, cluster: Cluster | None, predict: Predict, assumed: bool
+) -> Report:
     facts, notes = _table_facts(table, file), []
     rows: tuple[Judged, ...] = ()
     why: Message | None
@@ -254,7 +265,7 @@ def _of_sound(table: Table, file: str, cluster: Cluster | None, predict: Predict
             facts.nodes = None  # a host is not a node here
     if why is not None:
         notes.append(Note(table.line, why))
-    case = Case(facts, cluster, table, rows, predict)
+    case = Case(facts, cluster, table, rows, predict, assumed)
     return Report(tuple(findings(case)), rows, tuple(notes))
 
 

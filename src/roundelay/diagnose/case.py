@@ -64,6 +64,7 @@ class Case:
         table: what was measured.
         rows: of the table, beside what is expected.
         predict: the model.
+        assumed: whether the cluster was only taken by the cards' name.
     """
 
     facts: Facts
@@ -71,6 +72,14 @@ class Case:
     table: Table | None = None
     rows: tuple[Judged, ...] = ()
     predict: Predict | None = None
+    assumed: bool = False
+
+    @property
+    def nics_assumed(self) -> bool:
+        """Whether the network cards are those of machines with such cards, and not told."""
+        facts = self.facts
+        told = facts.nic or facts.nic_per_card or facts.node_line or facts.machine
+        return self.assumed and not told
 
     @property
     def collective(self) -> str:

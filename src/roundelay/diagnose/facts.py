@@ -37,6 +37,10 @@ class Facts:
             pieces' bytes, how many there are, and the rate with pieces of other sizes.
         max_bytes: the largest size that was measured.
         table_ranks: ranks that each printed table names.
+        ports: of a bond.
+        iterations: of the measurement.
+        layouts, layout_times: busbw, and seconds of a call, by cards of each host (0: as many as
+            elsewhere) and hosts.
         by_version, by_nodes, by_ranks, by_pair: busbw by a library's version, number of hosts,
             number of cards of one host, pair of hosts.
         times, sizes: seconds and bytes, by name.
@@ -90,6 +94,10 @@ class Facts:
     by_chunk: dict[int, float] = field(default_factory=dict)
     max_bytes: int | None = None
     table_ranks: int | None = None
+    ports: int | None = None
+    iterations: int | None = None
+    layouts: dict[tuple[int, int | None], float] = field(default_factory=dict)
+    layout_times: dict[tuple[int, int | None], float] = field(default_factory=dict)
     by_version: dict[str, float] = field(default_factory=dict)
     by_nodes: dict[int, float] = field(default_factory=dict)
     by_ranks: dict[int, float] = field(default_factory=dict)

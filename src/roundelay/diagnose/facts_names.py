@@ -24,7 +24,8 @@ COUNTS: Final = MappingProxyType(
                     "hcas_per_node ib_cards rails rails_per_node efa_per_node network_cards",
             "links": "links nvlinks nvlink_links num_links links_per_gpu nvlink_count",
             "max_bytes": "max_bytes", "chunk_bytes": "chunk_bytes",
-            "connections": "qps connections",
+            "connections": "qps connections", "iterations": "iters iterations n_iters",
+            "ports": "ports_in_bond bond_ports bonded_ports",
             "table_ranks": "ranks_printed_per_table ranks_per_table",
             "wrong": "wrong wrong_elements wrong_results out_of_bounds errors_wrong",
         }.items()
@@ -32,7 +33,9 @@ COUNTS: Final = MappingProxyType(
     }
 )  # fmt: skip
 """Fields of `Facts` that are whole numbers, by the names that give them."""
-MEASURES: Final = MappingProxyType({"ms": 1e-3, "us": 1e-6, "seconds": 1.0, "bytes": 1.0})
+MEASURES: Final = MappingProxyType(
+    {"ms": 1e-3, "us": 1e-6, "seconds": 1.0, "s": 1.0, "sec": 1.0, "bytes": 1.0}
+)
 """Last words of names of times and sizes, in seconds and bytes."""
 RATES: Final[tuple[tuple[frozenset[str], str], ...]] = tuple(
     (frozenset(words.split()), name)
@@ -66,6 +69,11 @@ MACHINES: Final = frozenset(("instance", "vm", "shape", "machine", "sku", "syste
                               "server", "cloud"))  # fmt: skip
 LABEL_RANKS: Final = re.compile(r"(\d{1,9}) ?(?:gpus?|cards?|ranks?)", re.I)
 LABEL_NODES: Final = re.compile(r"(\d{1,9}) ?(?:nodes?|hosts?)", re.I)
+LABEL_LAYOUT: Final = re.compile(
+    r"(\d{1,4}) ?(?:gpus?|cards?|ranks?)(?: (?:per|a|each|/) ?|/| on each )(?:node|host|server)"
+    r"(?:,? ?(?:x|on)? ?(\d{1,6}) ?(?:nodes?|hosts?|servers?))?|"
+    r"(\d{1,6}) ?(?:nodes?|hosts?|servers?)(?:,| ?x| with)? ?(\d{1,4}) ?(?:gpus?|cards?|ranks?)"
+    r"(?: (?:per|a|each)(?: (?:node|host|server))?)?", re.I)  # fmt: skip
 LABEL_VERSION: Final = re.compile(r"(?:[nr]ccl[ -]?v?)?(\d+\.\d+[\w.+-]*)", re.I)
 LABEL_PAIR: Final = re.compile(r"([^,\s]+)(?:\s*(?:,|<-+>|-+>|/|\bto\b)\s*|\s+-+\s+)([^,\s]+)|"
                                 r"([^,\s-]+)-([^,\s-]+)")  # fmt: skip

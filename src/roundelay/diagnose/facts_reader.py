@@ -16,6 +16,7 @@ import msgspec
 
 from ..collectives import COLLECTIVES
 from ..errors import RoundelayError
+from ..formats.nccl_tests import bus_factor
 from ..units import UnitError, parse_size
 from .facts import Facts
 from .facts_names import (
@@ -32,6 +33,7 @@ from .facts_series import LONGEST, MOST, is_sentence, odd, take_runs, take_serie
 from .finding import Evidence
 from .quantities import count_of, number_in, rate_of, said, slot_in
 
+MEASURED_WORDS: Final = frozenset(("measured", "busbw", "got", "achieved", "write", "iperf"))
 DEEP: Final = 3
 """Objects in one another that are read."""
 
@@ -95,6 +97,7 @@ class _Reader:
     def settle(self) -> None:
         """What is only known once all is read: of how many cards "8 x H100" speaks."""
         facts, each = self.facts, self._each
+        self._times_by_nodes()
         if each and facts.ranks is None and facts.cards is None:
             if (facts.nodes or 1) > 1:
                 facts.cards = each
@@ -104,6 +107,21 @@ class _Reader:
             where = " ".join(facts.texts.values()).lower()
             if "single node" in where or "one node" in where or "single host" in where:
                 facts.nodes = 1
+
+    def _times_by_nodes(self) -> None:
+        """Of a call's times by hosts: busbw, where size, cards and collective are told."""
+        facts = self.facts
+        name = facts.collectives[0] if facts.collectives else ""
+        size = max(facts.sizes.values(), default=0)
+        told = {nodes: t for (cards, nodes), t in facts.layout_times.items() if not cards and nodes}
+        if not told or not facts.cards or len(facts.sizes) != 1 or name not in COLLECTIVES:
+            return
+        for nodes, seconds in told.items():
+            if nodes * facts.cards > 1 and seconds > 0:
+                factor = float(bus_factor(name, nodes * facts.cards))
+                facts.by_nodes[nodes] = size / seconds / 1e9 * factor
+            del facts.layout_times[0, nodes]
+        facts.evidence.setdefault("by_nodes", facts.evidence.get("layout_times", ()))
 
     def _set(self, name: str, value: Any) -> str:
         setattr(self.facts, name, value)
@@ -115,6 +133,9 @@ class _Reader:
             return self._set(field, count)
         if field == "wrong" and value == 0:
             return self._set(field, 0)
+        if isinstance(value, str) and re.match(r"(?:several|multiple|many)\b", value, re.I):
+            self.facts.texts[name.lower()] = value
+            return "texts"
         return None if value is None else odd(self.facts, name, value)
 
     def _number(
@@ -122,8 +143,15 @@ class _Reader:
     ) -> str | None:
         if not 0 <= value < 2.0**62:
             return odd(self.facts, name, value)
-        if words[-1] in MEASURES:
+        if words[-1] in MEASURES and (len(words) > 1 or words[-1] != "s"):
             return self._measure(words, value)
+        if words[-1] in ("qps", "iters", "iterations") and len(words) > 1:  # of a test of the wire
+            self.facts.texts["_".join(words)] = str(value)
+            return "texts"
+        whole = isinstance(value, int) and 0 < value <= 8 and not set(parts) & set(GBPS)
+        if whole and "nic" in words and {"gpu", "card"} & set(words):  # a count, not a rate
+            self.facts.texts["_".join(words)] = str(value)
+            return "texts"
         if "pcie" in words or "pci" in words:
             found = self._slot(words, value)
             if found:
@@ -150,7 +178,10 @@ class _Reader:
             return "by_chunk"
         if "link" in has and (one_way or "line" in has):
             return self._set("link_line", rate)
-        if one_way and has & {"nvlink", "xgmi"}:
+        if "bond" in has and not has & MEASURED_WORDS:
+            facts.flags["bonded"] = True
+            return self._set("nic", rate)
+        if (one_way or "line" in has) and has & {"nvlink", "xgmi"} and not has & BOTH:
             return self._set("inside", rate)
         if "nic" in has and has & {"gpu", "card"} and not has & {"measured", "busbw"}:
             return self._set("nic_per_card", rate)

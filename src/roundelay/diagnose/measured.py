@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-from ..formats.nccl_tests import Measured, Table, bus_factor, sent_only
+from ..formats.nccl_tests import Measured, Row, Table, bus_factor, sent_only
 from ..topology import Cluster
 from .beside import beside_findings
 from .cards import card_of
@@ -18,10 +18,18 @@ from .seen import names
 LOW: Final = 10.0
 """GB/s: less is no rate of a network card of 100 Gb/s, nor of PCIe 3.0 x16 (12.5 and 15.75 one way,
 of which nine tenths and three quarters are usual)."""
+RINGS: Final = frozenset(("all_reduce", "all_gather", "reduce_scatter"))
+"""Collectives of which a ring's busbw is a rate between hosts."""
 LARGE: Final = 2**26
 """Bytes: from this size on, a rate tells what the links carry."""
 SMALL: Final = 2**20
 """Bytes: where no size is larger, times are latency."""
+FLAT_FROM: Final = 2**24
+"""Bytes that the largest size must have, for a rate that stays to be what a way carries."""
+FLAT: Final = 0.93
+"""Of the highest rate: sizes above it are called flat."""
+PROPORTIONAL: Final = 0.8
+"""Of the sizes' ratio: times that grow by more are no latency."""
 ROUNDED: Final = 0.01
 """A relative error above it is no rounding of a sum."""
 
@@ -119,7 +127,7 @@ def _small(file: str, table: Table) -> Finding | None:
     """No size at which bandwidth could show."""
     largest = max(row.size for row in table.rows)
     times = [timing.time_us for row in table.rows if row.size for _, timing in row.timings()]
-    if largest >= SMALL or not times:
+    if largest >= SMALL or not times or _wrong(table) or _grows(table):
         return None
     figures: Figures = {"largest_bytes": largest, "least_us": min(times), "most_us": max(times)}
     return tell(
@@ -131,6 +139,32 @@ def _small(file: str, table: Table) -> Finding | None:
     )  # fmt: skip
 
 
+def _wrong(table: Table) -> bool:
+    """Whether results are wrong, so that rates tell nothing."""
+    return bool(table.failed) or any(t.wrong for row in table.rows for _, t in row.timings())
+
+
+def _grows(table: Table) -> bool:
+    """Whether time goes with the size at the largest ones: then it is no latency."""
+    rows = sorted((row for row in table.rows if row.size), key=lambda row: row.size)[-2:]
+    if len(rows) < 2 or rows[0].size == rows[1].size:
+        return False
+    times = rows[1].best.time_us / max(rows[0].best.time_us, 1e-9)
+    return times > PROPORTIONAL * rows[1].size / rows[0].size
+
+
+def _flat(table: Table) -> list[Row]:
+    """The largest sizes, over which busbw stays; empty where it does not."""
+    rows = sorted((row for row in table.rows if row.size >= SMALL), key=lambda row: row.size)
+    peak = max((row.best.busbw for row in rows), default=0.0)
+    first = len(rows)
+    while first and rows[first - 1].best.busbw >= FLAT * peak:
+        first -= 1
+    flat = rows[first:]
+    whole = len(flat) > 2 and flat[-1].size >= max(4 * flat[0].size, FLAT_FROM)
+    return flat if whole else []
+
+
 def _empty(file: str, table: Table) -> Finding | None:
     """Sizes that are less than one element for each rank."""
     rows = [row for row in table.rows if not row.size]
@@ -138,11 +172,16 @@ def _empty(file: str, table: Table) -> Finding | None:
         return None
     times = [timing.time_us for row in rows for _, timing in row.timings()]
     figures: Figures = {"rows": len(rows), "call_us": median(times)}
+    reason = ["{rows:row has|rows have} size 0: the test divides what was asked among all ranks "
+              "and rounds it down, to whole elements or to 16 bytes, so nothing is sent, and "
+              "{call_us} us is what a call itself takes. That is no fault."]  # fmt: skip
+    advice = "Begin at a larger size (-b 1K)."
+    least = min((row.size for row in table.rows if row.size), default=0)
+    if least:
+        figures["least_bytes"] = least
+        advice = "Begin (-b) at {least_bytes}, the first size of which something is sent."
     return tell(
-        "empty_rows", table.collective or file, figures,
-        ["{rows:row has|rows have} size 0: less than one element for each rank, so nothing is "
-         "sent, and {call_us} us is what a call itself takes."],
-        "Begin at a size that all ranks can share: -b with ranks times the bytes of an element.",
+        "empty_rows", table.collective or file, figures, reason, advice,
         tuple(Evidence(file, row.line, row.text) for row in rows[:2]), confidence=0.9,
     )  # fmt: skip
 
@@ -166,6 +205,10 @@ def _peak(file: str, table: Table, judged: Sequence[Judged]) -> Finding | None:
     elif table.ranks:
         reason.append("algbw is equal to it: old versions of nccl-tests count in both only the "
                       "n - 1 of n pieces that a rank sends.")  # fmt: skip
+    if table.ranks and 0 < len(table.devices) < table.ranks:
+        figures["listed"] = len(table.devices)
+        reason.append("Only {listed:rank is|ranks are} listed, but the ratio of busbw to algbw is "
+                      "that of {ranks}: lines are left out of this text.")  # fmt: skip
     errors = [timing.error for timing, _ in timings if timing.error is not None]
     if errors and max(errors) < ROUNDED and not table.failed:
         figures["error"] = max(errors)
@@ -185,17 +228,39 @@ def _peak(file: str, table: Table, judged: Sequence[Judged]) -> Finding | None:
 def _size_matters(table: Table, peak: float, figures: Figures) -> list[str]:
     """What the largest size lets say of the peak."""
     largest = max(row.size for row in table.rows)
-    if SMALL <= largest < LARGE:
+    if _wrong(table):
+        return []
+    flat = _flat(table)
+    told = _of_flat(table, flat, figures) if flat else []
+    if SMALL <= largest < LARGE and not flat:
         figures["largest_bytes"] = largest
         return ["The largest size, {largest_bytes}, is small: a rate tells what the links carry "
                 "from 64 MiB on, and the peak shows at 1 GiB and above."]  # fmt: skip
     ours = table.ranks_from == "text" and not table.devices  # `roundelay bench`, over processors
     kinds = [card_of(device.name) for device in table.devices]
     if table.nodes == 1 and any(kind is not None and not kind.line for kind in kinds):
-        return []  # a rule tells what PCIe gives
-    if largest >= LARGE and peak < LOW and not table.failed and not ours:
-        return ["That is little for any link between cards: one network card of 100 Gb/s carries "
+        return told  # a rule tells what PCIe gives
+    if (flat or largest >= LARGE) and peak < LOW and not ours:
+        told += ["That is little for any link between cards: one network card of 100 Gb/s carries "
                 "12.5 GB/s one way, PCIe 3.0 x16 about 12. NCCL's log (NCCL_DEBUG=INFO) shows "
                 "which way it takes: TCP sockets, the host's memory, or one card for many "
                 "ranks."]  # fmt: skip
-    return []
+    return told
+
+
+def _of_flat(table: Table, flat: Sequence[Row], figures: Figures) -> list[str]:
+    """A rate that stays over the largest sizes, and what bounds it between hosts."""
+    figures |= {"flat_bytes": flat[0].size}
+    told = ["From {flat_bytes} on busbw is flat: that is what the way carries as it is set, and "
+            "larger sizes will not raise it much."]  # fmt: skip
+    if (table.nodes or 1) < 2 or not table.ranks or table.ranks != len(table.devices):
+        return told
+    figures |= {"hosts": table.nodes or 0, "each": table.ranks // (table.nodes or 1)}
+    told.append("The ranks are on {hosts} hosts, about {each} on each: such a rate is bounded as a "
+                "rule by the way between hosts (network cards, their PCIe slots, the host's "
+                "memory), and seldom by the links inside one.")  # fmt: skip
+    if (table.nodes or 0) > 2 and table.collective in RINGS:
+        figures["each_Gbps"] = 8 * max(row.best.busbw for row in flat)
+        told.append("In a ring busbw is what all network cards of a host carry together, one way: "
+                    "{each_Gbps} Gb/s.")  # fmt: skip
+    return told

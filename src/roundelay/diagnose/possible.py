@@ -35,7 +35,8 @@ _FACTS: Final = ("average", "peak", "measured", "usable", "link_line", "link_usa
                  "printed_rdma", "printed_nvlink", "together", "per_connection",
                  "wire_test")  # fmt: skip
 _NICS: Final = ("nic", "nic_per_card")
-_SERIES: Final = ("busbw", "algbw", "by_version", "by_nodes", "by_pair", "by_chunk")
+_SERIES: Final = ("busbw", "algbw", "by_version", "by_nodes", "by_pair", "by_chunk",
+                  "layouts")  # fmt: skip
 
 Why = Literal["high", "time", "negative", "apart"]
 

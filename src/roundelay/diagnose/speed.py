@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Final
 
 from ..errors import RoundelayError
@@ -20,13 +21,20 @@ from .measured import measured_findings
 
 KNOWN: Final = ("card", "ranks", "nodes", "cards", "nics", "nic", "nic_per_card", "inside", "busbw",
                 "algbw", "peak", "average", "measured", "network", "expected", "before", "after",
-                "by_nodes", "by_ranks", "by_version", "by_pair", "runs", "times", "sizes",
+                "by_nodes", "by_ranks", "by_version", "by_pair", "runs", "layouts",
+                "layout_times", "times", "sizes",
                 "settings", "machine")  # fmt: skip
 """Facts that are told where nothing follows from them."""
 MEASURED: Final = frozenset(("busbw", "algbw", "peak", "measured", "before", "by_nodes", "by_ranks",
-                             "by_version", "by_pair", "runs", "average", "times"))  # fmt: skip
+                             "by_version", "by_pair", "runs", "average", "times",
+                             "layouts", "layout_times"))  # fmt: skip
 CARRIERS: Final = frozenset(("card", "nic", "nic_per_card", "inside", "machine"))
 """Facts of which one of each kind is needed to judge."""
+_WANTED: Final = MappingProxyType({
+    "gpu": frozenset(("card", "machine")), "nodes": frozenset(("nodes",)),
+    "nics_per_node": frozenset(("nics",)), "nic_Gbps": frozenset(("nic",)),
+})  # fmt: skip
+"""Names to be written down, and the facts that they give."""
 
 
 def take_facts(found: Diagnosis, given: Given, model: Model) -> None:
@@ -50,11 +58,13 @@ def _understood(file: str, facts: Facts | None) -> list[Finding]:
     reason = ["Understood: {known}."]
     if not MEASURED & set(known):
         reason.append("What was measured is missing: busbw_GBps at the largest size.")
-    if not CARRIERS & set(known):
-        reason.append("What carries it is missing: gpu, nodes, nics_per_node, nic_Gbps.")
-    if len(reason) == 1:
-        reason.append("By these figures alone nothing is off or odd.")
     figures: Figures = {"known": "; ".join(shown)}
+    if not CARRIERS & set(known):
+        figures["missing"] = ", ".join(name for name, fields in _WANTED.items()
+                                       if not fields & set(known))  # fmt: skip
+        reason.append("What carries it is missing: {missing}.")
+    if len(reason) == 1:
+        reason.append("Nothing that is looked for is off by these figures.")
     return [tell("understood", file, figures, reason,
                  "Write these into the object, too, or give the table that nccl-tests prints.",
                  confidence=0.5)]  # fmt: skip
@@ -95,8 +105,10 @@ def _judge(found: Diagnosis, name: str, text: Text, model: Model) -> None:
     measured = text.measured or Measured((), (), ())
     found.hosts |= {device.host for device in (*measured.apart, *measured.listed)}
     cluster = model.cluster or _measured_on(found, name, measured, model.machine)
-    report = judged_text(text, name, cluster, model.predict)
-    found.findings += measured_findings(name, measured, cluster, report.rows)
+    report = judged_text(text, name, cluster, model.predict, model.cluster is None)
+    between = any((table.nodes or 1) > 1 for table in measured.tables)
+    rows = () if between and model.cluster is None else report.rows  # the network is only assumed
+    found.findings += measured_findings(name, measured, cluster, rows)
     found.findings += report.findings
     found.notes += [(name, note) for note in report.notes]
 

@@ -9,7 +9,16 @@ from ..case import Case, Rule
 from ..finding import Finding
 from .beside_model import far_below, launch_floor, ring_rate, slower
 from .changes import changed, falls_with_cards, grows_with_cards
+from .curves import choice_by_size, dips, erratic, times_stay
 from .experts import beside_published, own_node_counted, waiting_counted
+from .layouts import (
+    bond_uneven,
+    by_layout,
+    call_waits,
+    collectives_apart,
+    protocols,
+    with_and_without,
+)
 from .network import all_to_all, fixed_step, slow_nodes, version_regression
 from .rates import (
     average,
@@ -26,13 +35,15 @@ from .share import share_of_line
 from .slots import over_pcie, slot_bounds
 from .sockets import bond, count_of_32_bits, interface_matters
 from .switches import adds_in_switch, rings_between, tree_on_two_nodes
-from .tables import erratic, falls_with_size, forms_differ, one_rank, same_size_again, wrong_results
+from .tables import falls_with_size, forms_differ, one_rank, same_size_again, wrong_results
 
 RULES: Final[tuple[Rule, ...]] = (
     wrong_results,
     one_rank,
     falls_with_size,
     far_below,
+    dips,
+    times_stay,
     erratic,
     forms_differ,
     same_size_again,
@@ -40,7 +51,10 @@ RULES: Final[tuple[Rule, ...]] = (
     few_rails,
     access_control,
     over_sockets,
+    bond_uneven,
     below_wire,
+    by_layout,
+    call_waits,
     runs_differ,
     slow_nodes,
     version_regression,
@@ -63,12 +77,16 @@ RULES: Final[tuple[Rule, ...]] = (
     own_node_counted,
     beside_published,
     waiting_counted,
+    collectives_apart,
+    with_and_without,
+    protocols,
     tree_on_two_nodes,
     rings_between,
     adds_in_switch,
     ring_rate,
     link_usable,
     line_figure,
+    choice_by_size,
     not_flat,
     launch_floor,
     average,

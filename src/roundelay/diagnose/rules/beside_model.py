@@ -9,14 +9,18 @@ from typing import Final
 from ..case import GB, Case, found
 from ..expected import Judged
 from ..finding import Figures, Finding
-from .tables import SMALL
+from .tables import SMALL, falls_with_size
 
+TIMES: Final = 4.0
+"""Times the model's latency that small calls over a network that is assumed must take."""
+LITTLE: Final = 0.25
+"""Of the rate of network cards that are assumed: less is off whatever they are."""
 FLOOR_US: Final = 8.0
 """Above the model that the time of small calls must lie to be called a floor."""
 RING: Final = (0.7, 0.87)
 """Of the links' line rate one way, between which a ring's busbw lies at large sizes."""
 NO_NVLS: Final = (
-    "It is what a ring gives, {line_share} of the {line_GBps} GB/s one way: the "
+    "It is what a ring gives, {line_share} of the {line_GBps} GB/s one way, as where the "
     "NVSwitch does not add (NVLS), be it turned off (NCCL_NVLS_ENABLE=0), not in "
     "this version of NCCL (before 2.18), or not to be had in the virtual machine."
 )
@@ -36,10 +40,18 @@ def launch_floor(case: Case) -> Finding | None:
     if max(times) > 1.6 * min(times) or floor < 1.4 * model or floor - model < FLOOR_US:
         return None
     figures: Figures = {"floor_us": floor, "expected_us": model, "upto_bytes": small[-1].row.size}
+    between = (case.nodes or 1) > 1 or (case.cluster is not None and case.cluster.hosts > 1)
+    if between and case.nics_assumed and floor < TIMES * model:
+        return None
     return found(
         case, "launch_floor", figures,
         ["Up to {upto_bytes} every call takes about {floor_us} us, while cards and links need at "
-         "most {expected_us} us: launching by the host is the floor."],
+         "most {expected_us} us.",
+         "Between nodes that is latency of the network, its plugin or NCCL's proxy, or launching "
+         "by the host; the table does not tell which." if between else
+         "Inside a node that is launching by the host as a rule."],
+        "Run on one node alone: what stays there is launching, which CUDA graphs (-G 1) and "
+        "binding to cores lower; the rest is the network's and its plugin's." if between else
         'Write launch = "{floor_us} us" into the cluster file to compare the rest. CUDA graphs '
         "(-G 1), binding to cores and a fixed clock lower it.",
         case.lines(*(row.row for row in small)), confidence=0.75,
@@ -52,6 +64,9 @@ def far_below(case: Case) -> Finding | None:
     large = [row for row in rows if row.row.size >= max(LARGE, rows[-1].row.size // 4)]
     best = min(large, key=lambda row: row.ratio, default=None)
     if best is None or best.verdict != "slower":
+        return None
+    guessed = (case.nodes or 1) > 1 and case.nics_assumed
+    if guessed and (falls_with_size(case) or case.node_rate is None):
         return None
     figures: Figures = {
         "busbw_GBps": best.timing.busbw, "expected_GBps": best.expected_busbw,
@@ -67,9 +82,16 @@ def far_below(case: Case) -> Finding | None:
     if near is not None:
         figures |= near[0]
         reason.append(near[1])
+    if guessed:
+        figures |= {"assumed": case.nics or 0, "each_Gbps": 8 * (case.nic or 0.0)}
+        reason.append("That supposes {assumed:network card|network cards} of {each_Gbps} Gb/s a "
+                      "node, as machines with such cards have as a rule; the text does not name "
+                      "them, and with fewer or slower ones it may be all that they carry."
+                      )  # fmt: skip
+    little = best.timing.busbw < LITTLE * (case.node_rate or 0.0)
     return found(
         case, "far_below", figures, reason, _INSIDE if inside else _BETWEEN, case.lines(best.row),
-        fault=True, confidence=0.9 if best.ratio > 2 else 0.7,
+        fault=little or not guessed, confidence=0.9 if best.ratio > 2 else 0.7,
     )  # fmt: skip
 
 
@@ -91,7 +113,7 @@ def _like_pcie(case: Case, busbw: float) -> tuple[Figures, str] | None:
     pcie = case.cluster.nics.card_pcie / GB
     if not 0 < busbw < 1.05 * pcie:
         return None
-    text = "No more than PCIe gives, {pcie_GBps} GB/s one way: NVLink is not used."
+    text = "No more than PCIe gives, {pcie_GBps} GB/s one way, as where NVLink is not used."
     return {"pcie_GBps": pcie}, text
 
 
@@ -151,6 +173,8 @@ def slower(case: Case) -> Finding | None:
     """Several sizes are slower than expected, though the largest are not."""
     rows = _best(case.rows)
     if not rows or rows[-1].verdict == "slower" or rows[-1].row.size < LARGE:
+        return None
+    if (case.nodes or 1) > 1 and case.nics_assumed:
         return None
     floor = median(row.timing.time_us for row in rows[:3])
     late = [row for row in rows if row.verdict == "slower" and row.timing.time_us > 1.6 * floor]

@@ -23,7 +23,7 @@ def changed(case: Case) -> Finding | None:
               "by step; compare the logs of both (NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS=INIT,GRAPH,"
               "TUNING): ways, channels, algorithm, protocol.")  # fmt: skip
     if before >= PATH * after:
-        reason.append("So much is a fast way lost, and not another choice of algorithm.")
+        reason.append("So much is more often a fast way lost than another choice of algorithm.")
     if lost := _lost(case, after, figures):
         reason.append(lost)
     return found(
@@ -44,7 +44,7 @@ def falls_with_cards(case: Case) -> Finding | None:
                         "times": fast / max(slow, 1e-9)}  # fmt: skip
     reason = ["{fast_GBps} GB/s with {few:card|cards}, {slow_GBps} GB/s with {many}: {times} times "
               "less. A ring goes at the rate of its slowest way, and with {many} cards one of them "
-              "is of another kind: cards that are joined in pairs or fours by NVLink reach the "
+              "may be of another kind: cards that are joined in pairs or fours by NVLink reach the "
               "others over PCIe, or across sockets."]  # fmt: skip
     if lost := _lost(case, slow, figures):
         reason.append(lost)

@@ -71,7 +71,7 @@ def fixed_step(case: Case) -> Finding | None:
         size = max(larger)
         figures |= {"larger_bytes": size, "larger_GBps": larger[size],
                     "larger_step_us": size / (larger[size] * GB) * 1e6}  # fmt: skip
-        reason.append("Chunks of {larger_bytes} prove it: {larger_step_us} us a step, and "
+        reason.append("Chunks of {larger_bytes} agree with it: {larger_step_us} us a step, and "
                       "{larger_GBps} GB/s.")  # fmt: skip
     return found(
         case, "fixed_step", figures, reason,
@@ -100,8 +100,9 @@ def version_regression(case: Case) -> Finding | None:
     return found(
         case, "version_regression", figures,
         ["{after} is {times} times slower than {before}: {after_GBps} after {before_GBps} GB/s.",
-         "So much is a fast path lost (GPUDirect RDMA, a network card, the plugin for the "
-         "network), not another choice of algorithm; the figures do not tell which."],
+         "So much is seldom another choice of algorithm alone: more often a fast path is lost "
+         "(GPUDirect RDMA, a network card, the plugin for the network); the figures do not tell "
+         "which."],
         "Compare the logs of both versions (NCCL_DEBUG=INFO): which network cards are chosen, does "
         "GDRDMA stand behind NET/IB, is the plugin loaded? Then set NCCL_NET_GDR_LEVEL, "
         "NCCL_IB_HCA and NCCL_ALGO to what the older one chose.",
@@ -121,8 +122,8 @@ def _less_by_choice(case: Case, figures: Figures) -> Finding:
     return found(
         case, "version_regression", figures,
         ["{after} reaches {share} of {before}: {after_GBps} after {before_GBps} GB/s.",
-         "No path is lost by that; the newer version spreads the work otherwise (channels for "
-         "each peer, algorithm, protocol)."],
+         "With so little lost it is as a rule no path, but how the newer version spreads the "
+         "work (channels for each peer, algorithm, protocol)."],
         advice, case.cited("by_version"), fault=True, confidence=0.7,
     )  # fmt: skip
 
@@ -153,7 +154,8 @@ def slow_nodes(case: Case) -> Finding | None:
         case, "slow_nodes", figures,
         ["Every slow pair ({slow_GBps} instead of {usual_GBps} GB/s) contains one of these nodes: "
          "{nodes}.",
-         "Pairs without them are fast, so it is single nodes, not the switches in between."],
+         "Pairs without them are fast, so single nodes, their ports or their cables are likelier "
+         "than the switches in between."],
         advice, case.cited("by_pair"), fault=True, confidence=0.85, subject=names,
     )  # fmt: skip
 

@@ -44,7 +44,7 @@ def bits_for_bytes(case: Case) -> Finding | None:
          "carries one way.",
          "As Gb/s it is {meant_GBps} GB/s, {share} of the line rate."],
         "Write Gb/s (1e9 bits a second) and GB/s (1e9 bytes a second) apart: 8 Gb/s are 1 GB/s. "
-        "Nothing is wrong with the link.",
+        "These figures show no fault of the link.",
         case.cited("texts", "wire_test", "nic"), confidence=0.95,
     )  # fmt: skip
 
@@ -154,11 +154,13 @@ def average(case: Case) -> Finding | None:
         return _average_alone(case)
     if not facts.average or peak is None or facts.average > 0.95 * peak:
         return None
-    line = facts.expected or (case.node_rate if (case.nodes or 1) > 2 else None)
+    told = (case.nodes or 1) > 2 and not case.nics_assumed
+    line = facts.expected or (case.node_rate if told else None)
     figures: Figures = {"average_GBps": facts.average, "peak_GBps": peak}
     reason = ["{average_GBps} GB/s is the mean over all sizes, small ones included: it depends on "
               "which sizes were measured, and is no verdict.",
-              "The peak is {peak_GBps} GB/s."]  # fmt: skip
+              "The highest rate is {peak_GBps} GB/s, and it still rises there."
+              if not_flat(case) is not None else "The peak is {peak_GBps} GB/s."]  # fmt: skip
     if line:
         figures |= {"line_GBps": line, "share": peak / line}
         reason.append("That is {share} of {line_GBps} GB/s.")
@@ -172,6 +174,8 @@ def average(case: Case) -> Finding | None:
 def _average_alone(case: Case) -> Finding:
     """An average, and nothing of the sizes behind it."""
     line = case.node_rate if (case.nodes or 1) > 1 else case.inside
+    if (case.nodes or 1) > 1 and case.nics_assumed:
+        line = None
     figures: Figures = {"average_GBps": case.facts.average or 0.0}
     reason = ["{average_GBps} GB/s is the mean over all sizes, small ones included: it depends on "
               "which sizes were measured, and is no verdict."]  # fmt: skip
@@ -196,13 +200,13 @@ def _average_alone(case: Case) -> Finding:
 def slow_port(case: Case) -> Finding | None:
     """A port that has come up at less than its network card's rate."""
     port, line = case.facts.port, case.nic
-    if port is None or line is None or port > 0.9 * line:
+    if port is None or line is None or port > 0.9 * line or case.bonded:
         return None
     figures: Figures = {"port_GBps": port, "port_Gbps": 8 * port, "line_GBps": line,
                         "line_Gbps": 8 * line}  # fmt: skip
     reason = ["The port runs at {port_Gbps} Gb/s = {port_GBps} GB/s, though the network card could "
-              "do {line_Gbps} Gb/s: cable, transceiver or switch are of the slower kind, and that "
-              "is the rate to reckon with."]  # fmt: skip
+              "do {line_Gbps} Gb/s: a cable, transceiver or switch of the slower kind, or a "
+              "setting of the port, does this, and that is the rate to reckon with."]  # fmt: skip
     if case.nics:
         figures["node_GBps"] = port * case.nics
         reason.append("All {nics} of a node carry {node_GBps} GB/s one way.")

@@ -18,6 +18,10 @@ FAR: Final = (
 )
 TINY: Final = 1 << 20
 """Bytes below which a call is latency."""
+WAITS: Final = 1e-3
+"""Seconds: a small call that takes more waits for something."""
+PEAKS: Final = 1 << 26
+"""Bytes from which a rate tells what the wire carries."""
 WIDE: Final = 0.8
 """Of the median run: one below it is no noise."""
 
@@ -30,20 +34,47 @@ def over_sockets(case: Case) -> Finding | None:
     if case.facts.settings.get("NCCL_SOCKET_IFNAME") and case.facts.times:
         return None
     rate = case.best_rate
+    if rate is not None and rate > 30:
+        return None
     figures: Figures = {"low_GBps": 1.0, "high_GBps": 3.0}
     reason = ["Between hosts it goes over TCP sockets, not over RDMA: one connection carries about "
-              "{low_GBps} to {high_GBps} GB/s, whatever the network card could do, and every byte "
-              "passes through the host's memory and a core."]  # fmt: skip
+              "{low_GBps} to {high_GBps} GB/s, several together more, and every byte passes "
+              "through the host's memory and a core."]  # fmt: skip
+    advice = ("Use RDMA (InfiniBand, RoCE, EFA) where there is one: /dev/infiniband in the "
+              "container, NCCL_IB_DISABLE unset, the cloud's plugin. Else raise "
+              "NCCL_SOCKET_NTHREADS and NCCL_NSOCKS_PERTHREAD, and the MTU to 9000.")  # fmt: skip
     if rate is not None:
         figures["measured_GBps"] = rate
-        reason.append("{measured_GBps} GB/s is of that kind.")
-        if rate > 30:
-            return None
-    return found(case, "over_sockets", figures, reason,
-                 "Use RDMA (InfiniBand, RoCE, EFA) where there is one: /dev/infiniband in the "
-                 "container, NCCL_IB_DISABLE unset, the cloud's plugin. Else raise "
-                 "NCCL_SOCKET_NTHREADS and NCCL_NSOCKS_PERTHREAD, and the MTU to 9000.",
+        if case.facts.nic and rate <= 1.02 * case.facts.nic:
+            figures |= {"nic_GBps": case.facts.nic, "share": rate / case.facts.nic}
+            reason.append("{measured_GBps} GB/s is {share} of one network card's {nic_GBps} GB/s "
+                          "one way.")  # fmt: skip
+            if rate > 0.8 * case.facts.nic:
+                reason.append("So that network card is the bound.")
+        elif rate <= 4:
+            reason.append("{measured_GBps} GB/s is of that kind.")
+    one = _one_used(case)
+    if one:
+        figures["interface"] = one
+        reason.insert(0, "Only {interface} is used, of several interfaces: the others carry "
+                         "nothing.")  # fmt: skip
+        advice = ("Name all of them, each with a route of its own, in NCCL_SOCKET_IFNAME "
+                  "(eth0,eth1,...), or better use RDMA where there is one; raise "
+                  "NCCL_SOCKET_NTHREADS and NCCL_NSOCKS_PERTHREAD to fill one.")  # fmt: skip
+    return found(case, "over_sockets", figures, reason, advice,
                  case.cited("texts", "busbw", "measured"), fault=True, confidence=0.8)  # fmt: skip
+
+
+def _one_used(case: Case) -> str:
+    """The one interface that is used, where there are several."""
+    facts = case.facts
+    several = (facts.nics or 0) > 1 or any(
+        "several" in text for name, text in facts.texts.items() if "nic" in name or "inter" in name
+    )
+    used = next((text for name, text in facts.texts.items()
+                 if "interface" in name and "use" in name), "")  # fmt: skip
+    used = used or facts.settings.get("NCCL_SOCKET_IFNAME", "")
+    return used if several and re.fullmatch(r"[\w.@-]{2,20}", used) and used[-1].isdigit() else ""
 
 
 def access_control(case: Case) -> Finding | None:
@@ -86,13 +117,20 @@ def below_wire(case: Case) -> Finding | None:
     way = next((t for t in case.facts.texts.values() if t in ("SYS", "NODE", "PHB")), "")
     far = [FAR] if way else []
     figures |= {"way": way} if way else {}
+    largest = max(case.facts.max_bytes or 0, *case.facts.sizes.values(), 0)
+    short: list[str] = []
+    if 0 < largest < PEAKS:
+        figures["largest_bytes"] = largest
+        short = ["The largest size, {largest_bytes}, is small besides: rates rise up to 64 MiB and "
+                 "more."]  # fmt: skip
     return found(case, "below_wire", figures,
                  ["A test of the wire alone has {wire_GBps} GB/s on a network card, and the "
                   "exchange {rate_GBps} GB/s, {share} of what {used:card|cards} would give: the "
-                  "network is sound, and the loss is on the way between card and network card.",
-                  "Most likely GPUDirect RDMA is off (data pass through the host's memory), PCIe "
-                  "access control (ACS) is on, the network card is on the other socket, or NCCL "
-                  "uses TCP sockets or another address (GID).", *far],
+                  "wire between these hosts carries more than the exchange gets of it.",
+                  "Usual reasons are GPUDirect RDMA that is off (data pass through the host's "
+                  "memory), PCIe access control (ACS) that is on, a network card on the other "
+                  "socket, or NCCL on TCP sockets or on another address (GID).",
+                  *short, *far],
                  "Test the wire with memory of the cards (ib_write_bw --use_cuda 0): if that is "
                  "slow too, it is PCIe; else see NCCL_DEBUG=INFO for NET/IB and GDRDMA, and "
                  "NCCL_IB_GID_INDEX on RoCE.",
@@ -106,7 +144,7 @@ def small_size(case: Case) -> Finding | None:
     sizes = [*facts.sizes.values(), *([facts.max_bytes] if facts.max_bytes else [])]
     if not sizes or max(sizes) >= TINY or case.table is not None or facts.by_pair:
         return None
-    if not (case.best_rate or facts.times):
+    if not (case.best_rate or facts.times) or max(facts.times.values(), default=0.0) > WAITS:
         return None
     figures: Figures = {"size_bytes": max(sizes)}
     reason = ["At {size_bytes} a call is latency: launch, steps and wires make its time, and the "
@@ -130,9 +168,9 @@ def runs_differ(case: Case) -> Finding | None:
                         "most_GBps": max(runs)}  # fmt: skip
     return found(case, "runs_differ", figures,
                  ["{slow} of {runs:run|runs} are slow: from {least_GBps} to {most_GBps} GB/s. What "
-                  "varies from run to run is no setting: other jobs on the network, flows that "
-                  "fall on one link (ECMP), a node or cable that comes and goes, or the nodes that "
-                  "were given."],
+                  "varies from run to run is seldom a setting: other jobs on the network, flows "
+                  "that fall on one link (ECMP), a node or cable that comes and goes, or the nodes "
+                  "that were given."],
                  "Note the nodes of each run, and test pairs of those of slow runs; look at "
                  "counters of errors and congestion before and after, and spread flows "
                  "(adaptive routing, NCCL_IB_QPS_PER_CONNECTION).",
@@ -147,7 +185,9 @@ def fewer_cards(case: Case) -> Finding | None:
         return None
     if not (case.nic and case.nics and cards) or cards >= case.nics or case.nics > 8:
         return None
-    if facts.flags.get("bonded"):
+    if case.assumed and not (facts.nics or facts.machine):
+        return None
+    if case.bonded:
         return None
     line = case.nic * cards
     if rate > 1.02 * line * (2 if case.nodes == 2 else 1):

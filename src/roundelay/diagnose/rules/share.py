@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from ..cards import instance_of
 from ..case import Case, found
 from ..finding import Figures, Finding
+from .beside_model import LITTLE
 from .rates import SOUND
 from .said import FAR
+from .switches import ASSUMED
 
+GOOD: Final = 0.87
+"""Of the line of all network cards: less is not all that they carry."""
+GRACE: Final = re.compile(r"\bGH200|Grace Hopper", re.I)
 PEER_MEMORY: Final = ("peermem", "peer_mem", "gpudirect", "gdr")
 OFF: Final = (" not ", "n't", "without", " no ", "disable", " off", "missing")
 """In what somebody writes of GPUDirect RDMA that is not there."""
@@ -35,12 +41,25 @@ def share_of_line(case: Case) -> Finding | None:
                    "{share} of it.")  # fmt: skip
     low = rate < SOUND * line
     reason = [carrier]
+    if between and case.nics_assumed:
+        figures["nic_Gbps"] = 8 * (case.nic or 0.0)
+        reason.append(ASSUMED)
+    if facts.expected and abs(facts.expected - 2 * line) < 0.03 * line:
+        figures["expected_GBps"] = facts.expected
+        reason.append("The {expected_GBps} GB/s that were expected add both directions, which "
+                      "busbw does not.")  # fmt: skip
+    if low and between and (case.nics or 1) > 1 and 0.8 < rate / (case.nic or line) <= 1.02:
+        figures["nic_GBps"] = case.nic or line
+        reason.append("It is about what one network card carries ({nic_GBps} GB/s one way): as "
+                      "where one alone is used, or where the figure is that of one card."
+                      )  # fmt: skip
     if low and between:
         off = (facts.says(*PEER_MEMORY) and facts.says(*OFF)) or facts.lacks(*PEER_MEMORY)
         reason.append("GPUDirect RDMA is not there, as is said, so what cards exchange passes "
-                      "through the host's memory, which costs about that much." if off else
+                      "through the host's memory, which can cost as much." if off else
                       "A third to two thirds of the line are usual where data pass through the "
-                      "host's memory, without GPUDirect RDMA.")  # fmt: skip
+                      "host's memory, without GPUDirect RDMA; less, where few network cards are "
+                      "used or TCP sockets are.")  # fmt: skip
     way = next((t for t in facts.texts.values() if t in ("SYS", "NODE", "PHB")), "")
     if low and between and way:
         figures["way"] = way
@@ -51,12 +70,24 @@ def share_of_line(case: Case) -> Finding | None:
         reason.append("On this machine NCCL needs the plugin {plugin}: without it the exchange "
                       "goes over TCP sockets, and the log says NET/Socket.")  # fmt: skip
     advice = "That is usual. Compare with one direction of the line."
+    if between and not low and rate < GOOD * line:
+        reason.append("0.9 of the line and more are reached at large sizes with GPUDirect RDMA; "
+                      "with many nodes it is somewhat less. What is missing may be GPUDirect RDMA "
+                      "(data pass through the host's memory), sizes below 1 GiB, or flows that "
+                      "share a link.")  # fmt: skip
+        if GRACE.search(facts.card or ""):
+            reason.append("On Grace Hopper network cards hang on the processor, and older "
+                          "versions of NCCL use GPUDirect RDMA there only if "
+                          "NCCL_NET_GDR_LEVEL=SYS allows it; newer ones have "
+                          "NCCL_NET_GDR_C2C=1.")  # fmt: skip
+        advice = "See whether GDRDMA stands behind NET/IB in the log of NCCL_DEBUG=INFO."
     if low:
         advice = ("Run with NCCL_DEBUG=INFO and look at the ways that are taken: P2P inside a "
                   "node, each card's own network card and GDRDMA between nodes.")  # fmt: skip
     return found(
         case, "far_below" if low else "share_of_line", figures, reason, advice,
-        case.cited("busbw", "measured", "peak", "nic", "nics", "inside"), fault=low,
+        case.cited("busbw", "measured", "peak", "nic", "nics", "inside"),
+        fault=low and not (between and case.nics_assumed and rate > LITTLE * line),
         confidence=0.5,
     )  # fmt: skip
 

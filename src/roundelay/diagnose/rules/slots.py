@@ -51,11 +51,15 @@ def over_pcie(case: Case) -> Finding | None:
         low = rate < LITTLE * line and _large(case)
         reason.append("{measured_GBps} GB/s is {share} of it.")
     if low:
-        reason.append("That is too little even so: PCIe access control (ACS) or the IOMMU sends "
-                      "P2P the long way round, or a slot runs at fewer lanes.")  # fmt: skip
-    advice = ("Nothing is wrong with the test. See nvidia-smi topo -m: cards below one PCIe switch "
+        reason.append("That is little even so: PCIe access control (ACS) or the IOMMU that sends "
+                      "P2P the long way round, or a slot that runs at fewer lanes, does this."
+                      )  # fmt: skip
+    advice = ("That shows no fault. See nvidia-smi topo -m: cards below one PCIe switch "
               "exchange faster than across sockets, and nvidia-smi -q shows each slot's width "
               "under load.")  # fmt: skip
+    if lanes < WIDTH:
+        advice = ("See nvidia-smi -q for each slot's width under load, then seat the card anew, "
+                  "use another slot, or look in the BIOS for how lanes are split.")  # fmt: skip
     if low:
         advice = ("See ACS (lspci -vvv | grep ACSCtl, all flags should be -) and the IOMMU (off, "
                   "or iommu=pt), the width of each slot under load (nvidia-smi -q), and compare "

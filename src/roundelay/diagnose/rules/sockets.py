@@ -30,8 +30,8 @@ def interface_matters(case: Case) -> Finding | None:
     return found(
         case, "other_interface", figures,
         ["With {setting} the call takes {after_ms} ms instead of {before_ms} ms, {times} times as "
-         "fast: without it another interface was taken, a slower one or one that goes a long way "
-         "round."],
+         "fast: as where without it another interface is taken, a slower one or one that goes a "
+         "long way round."],
         "Set it for every rank. ip -br addr lists interfaces, /sys/class/net/*/speed their rates "
         "in Mb/s; docker, virtual and management ones are the usual mistake.",
         case.cited("times", "settings"), fault=True, confidence=0.9,

@@ -13,6 +13,13 @@ USABLE_SHARE: Final = 0.82
 """Of NVLink's line rate one way what NCCL takes as usable, rounded up: 240 of 300 GB/s on Ampere,
 370.8 of 450 on Hopper, 721.8 of 900 on Blackwell (NCCL 2.30, topo.h)."""
 
+ASSUMED: Final = (
+    "That they are of {nic_Gbps} Gb/s each is taken from machines that have such cards as a rule, "
+    "and is not said here."
+)
+WITHOUT: Final = frozenset(("off", "ring", "tree", "no", "without", "disabled", "simple", "ll128"))
+"""Words of a rate that was measured without the switch's adding."""
+
 
 def adds_in_switch(case: Case) -> Finding | None:
     """NVLS: the switch adds, and busbw is no wire rate."""
@@ -21,8 +28,9 @@ def adds_in_switch(case: Case) -> Finding | None:
         return None
     if case.cluster is None or not case.cluster.inside.multicast:
         return None
-    off = next((rate for name, rate in facts.busbw.items() if "off" in name), None)
-    on = max((rate for name, rate in facts.busbw.items() if "off" not in name), default=0.0)
+    off = next((rate for name, rate in facts.busbw.items() if WITHOUT & set(name.split("_"))), None)
+    on = max((rate for name, rate in facts.busbw.items() if not WITHOUT & set(name.split("_"))),
+             default=0.0)  # fmt: skip
     usable = facts.usable or USABLE_SHARE * line
     if on <= usable and off is None:
         return None
@@ -42,8 +50,8 @@ def adds_in_switch(case: Case) -> Finding | None:
         reason.append("Without it the ring's {busbw_off_GBps} GB/s is a wire rate, {off_share}.")
     return found(
         case, "adds_in_switch", figures, reason,
-        "Nothing is wrong. To see a wire rate run with NCCL_ALGO=Ring, or all_gather with "
-        "NCCL_NVLS_ENABLE=0.",
+        "That figure shows no fault. To see a wire rate run with NCCL_ALGO=Ring, or all_gather "
+        "with NCCL_NVLS_ENABLE=0.",
         case.cited("busbw", "algbw", "inside", "usable", "link_usable", "expected"),
         confidence=0.85,
     )  # fmt: skip
@@ -59,7 +67,7 @@ def tree_on_two_nodes(case: Case) -> Finding | None:
     seen = [*case.facts.busbw.values(), *case.facts.by_version.values()]
     seen += [number for number, unit in case.facts.rates_in_texts() if unit == "GB/s"]
     best = max(seen, default=0.0)
-    if best < rate:
+    if best < rate or case.nics_assumed:
         return None
     figures: Figures = {
         "busbw_GBps": best, "most_algbw_GBps": rate, "factor": factor, "ranks": n,
@@ -85,7 +93,7 @@ def rings_between(case: Case) -> Finding | None:
         return None
     later = sorted(count for count in series if count > nodes)
     falls = bool(later) and series[later[-1]] < SLOW * series[nodes]
-    low = series[nodes] < SOUND * rate or falls
+    low = (series[nodes] < SOUND * rate and not case.nics_assumed) or falls
     figures: Figures = {
         "nodes": nodes, "busbw_GBps": series[nodes], "node_rate_GBps": rate,
         "share": series[nodes] / rate,
@@ -93,6 +101,9 @@ def rings_between(case: Case) -> Finding | None:
     reason = ["From three nodes on NCCL's rings use all network cards of a node, so busbw is at "
               "most {node_rate_GBps} GB/s.",
               "{busbw_GBps} GB/s on {nodes:node|nodes} is {share} of the line."]  # fmt: skip
+    if case.nics_assumed:
+        figures["nic_Gbps"] = 8 * (case.nic or 0.0)
+        reason.append(ASSUMED)
     if 2 in series:
         figures["two_nodes_busbw_GBps"] = series[2]
         reason.append("Two nodes may show more, here {two_nodes_busbw_GBps} GB/s, for a tree "
@@ -101,10 +112,10 @@ def rings_between(case: Case) -> Finding | None:
         figures |= {"most_nodes": later[-1], "later_GBps": series[later[-1]],
                     "later_share": series[later[-1]] / rate}  # fmt: skip
         reason.append("With more nodes a ring should stay at one rate, but on {most_nodes} it is "
-                      "{later_GBps} GB/s ({later_share}): the network between the nodes gives way "
-                      "(flows that share a link, loss on RoCE, an oversubscribed switch)."
+                      "{later_GBps} GB/s ({later_share}): flows that share a link, loss on RoCE, "
+                      "an oversubscribed switch or one slow node do this."
                       )  # fmt: skip
-    advice = "Nothing is wrong. Compare runs on three nodes and more with one another."
+    advice = "These figures show no fault. Compare runs on three nodes and more with one another."
     if low:
         advice = "Test each network card with ib_write_bw, then pairs of nodes."
     if falls:

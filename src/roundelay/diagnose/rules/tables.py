@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from statistics import median
 from typing import Final
 
@@ -17,8 +16,8 @@ LARGE: Final = 1 << 25
 """Bytes from which links alone should make the time."""
 APART: Final = 1.3
 """Times one form's rate that the other has, to be called off."""
-ERRATIC: Final = 1000.0
-"""Microseconds: among times above it, one that falls while sizes grow is no noise."""
+LAST: Final = 3
+"""Largest sizes at which both forms are compared."""
 
 
 def wrong_results(case: Case) -> Finding | None:
@@ -32,7 +31,7 @@ def wrong_results(case: Case) -> Finding | None:
             "counters of ECC and NVLink errors (nvidia-smi -q, nvidia-smi nvlink -e).",
             case.cited("wrong"), fault=True, confidence=0.95,
         )  # fmt: skip
-    rows = [row for row in _by_size(case) if any(timing.wrong for _, timing in row.timings())]
+    rows = [row for row in by_size(case) if any(timing.wrong for _, timing in row.timings())]
     if case.table is not None and case.table.failed and not rows:
         rows = list(case.table.rows)
         return found(
@@ -86,7 +85,7 @@ def one_rank(case: Case) -> Finding | None:
 
 def falls_with_size(case: Case) -> Finding | None:
     """Bandwidth is lost at large sizes; on CPUs, whose caches end somewhere, that is usual."""
-    rows = _by_size(case)
+    rows = by_size(case)
     if len(rows) < 3 or (case.cluster is not None and case.cluster.generation == "cpu"):
         return None
     top = max(range(len(rows)), key=lambda i: rows[i].best.busbw)
@@ -99,7 +98,7 @@ def falls_with_size(case: Case) -> Finding | None:
     }  # fmt: skip
     fall = ("busbw falls from {peak_GBps} GB/s at {peak_bytes} to {after_GBps} GB/s from "
             "{after_bytes} on.")  # fmt: skip
-    why, advice = _INSIDE if case.nodes == 1 else _BETWEEN
+    why, advice = _INSIDE if case.nodes == 1 else _BETWEEN if case.nodes else _EITHER
     least = min(after, key=lambda row: row.best.busbw)
     reason = [fall, why]
     if least.best.busbw < 0.5 * figures["after_GBps"]:  # type: ignore[operator]
@@ -115,47 +114,32 @@ def falls_with_size(case: Case) -> Finding | None:
 
 _INSIDE: Final = (
     "Inside a node cards that slow down under load (heat, power), links with errors, or other jobs "
-    "do this.",
+    "can do this, and so can another algorithm that is chosen from that size on.",
     "See why clocks fall (nvidia-smi -q -d PERFORMANCE), the links' errors (nvidia-smi nvlink -e), "
     "and what else runs.",
 )
 _BETWEEN: Final = (
-    "What is under way outgrows what something holds: on RoCE that is loss, where flow control "
-    "(PFC, ECN) is not set on every hop.",
+    "Between nodes loss can do this, where what is under way outgrows what something holds (RoCE "
+    "without flow control, PFC and ECN, on every hop), flows that meet on one link, or another "
+    "algorithm that is chosen from that size on. The table does not tell which.",
     "Look for drops and pause frames on network cards and switches (ethtool -S, rdma statistic), "
     "check PFC, ECN and the traffic class (NCCL_IB_TC, NCCL_IB_GID_INDEX), and try a smaller "
-    "NCCL_BUFFSIZE: if that helps it is loss.",
+    "NCCL_BUFFSIZE: if that helps it is loss as a rule.",
 )
-
-
-def erratic(case: Case) -> Finding | None:
-    """A larger size takes less time."""
-    for small, large in pairwise(_by_size(case)):
-        less, more = large.best.time_us, small.best.time_us
-        if large.size > small.size >= SMALL and less < 0.85 * more and more > ERRATIC:
-            break
-    else:
-        return None
-    figures: Figures = {
-        "smaller_bytes": small.size, "smaller_ms": more / 1e3, "larger_bytes": large.size,
-        "larger_ms": less / 1e3,
-    }  # fmt: skip
-    return found(
-        case, "erratic", figures,
-        ["{larger_bytes} take {larger_ms} ms, and {smaller_bytes} took {smaller_ms} ms: something "
-         "stalls that has nothing to do with the size.",
-         "Data that pass through the host's memory (no GPUDirect RDMA), the IOMMU of a virtual "
-         "machine, or other traffic do this."],
-        "Run with NCCL_DEBUG=INFO and look for GDRDMA behind NET/IB; in a virtual machine check "
-        "ACS and ATS on the host, and NCCL's topology file. Then run more iterations (-n 100).",
-        case.lines(small, large), fault=True, confidence=0.75,
-    )  # fmt: skip
+_EITHER: Final = (
+    "Between nodes loss can do this (RoCE without flow control, PFC and ECN, on every hop), or "
+    "flows that meet on one link; inside a node cards that slow down under load; in both another "
+    "algorithm that is chosen from that size on. The table does not tell which.",
+    "Tell how many nodes it ran on. Read the network's counters (ethtool -S, rdma statistic) and "
+    "the cards' clocks (nvidia-smi -q -d PERFORMANCE) before and after, and compare with NCCL_ALGO "
+    "fixed.",
+)
 
 
 def same_size_again(case: Case) -> Finding | None:
     """The same size several times, with other rates: rows of several runs."""
     by: dict[int, list[Row]] = {}
-    for row in _by_size(case):
+    for row in by_size(case):
         by.setdefault(row.size, []).append(row)
     size, rows = max(by.items(), key=lambda item: (len(item[1]), item[0]), default=(0, []))
     rates = [row.best.busbw for row in rows]
@@ -179,8 +163,9 @@ def same_size_again(case: Case) -> Finding | None:
 
 def forms_differ(case: Case) -> Finding | None:
     """In place and out of place take other times, at all large sizes."""
-    pairs = [(row, row.out_of_place, row.in_place) for row in _by_size(case) if row.size >= LARGE]
-    both = [(row, a.busbw, b.busbw) for row, a, b in pairs if a and b and a.busbw and b.busbw]
+    pairs = [(row, row.out_of_place, row.in_place) for row in by_size(case)]
+    every = [(row, a.busbw, b.busbw) for row, a, b in pairs if a and b and a.busbw and b.busbw]
+    both = [pair for pair in every if pair[0].size >= LARGE][-LAST:]
     if len(both) < 2:
         return None
     ratios = [out / inside for _, out, inside in both]
@@ -188,18 +173,27 @@ def forms_differ(case: Case) -> Finding | None:
         return None
     figures: Figures = {"rows": len(both), "out_GBps": both[-1][1], "in_GBps": both[-1][2],
                         "size_bytes": both[-1][0].size}  # fmt: skip
+    reason = ["In place and out of place differ at the {rows:largest size|largest sizes}: "
+              "{in_GBps} GB/s in place and {out_GBps} out of place at {size_bytes}."]  # fmt: skip
+    out_ahead = ratios[-1] > 1
+    turned = [row for row, out, inside in every
+              if (inside > APART * out if out_ahead else out > APART * inside)]  # fmt: skip
+    if len(turned) > 1:
+        figures["turned_bytes"] = turned[-1].size
+        reason.append("Up to {turned_bytes} it is the other way round.")
+    reason.append("The same bytes cross the links in both, so links alone do not explain it: "
+                  "another algorithm or kernel for one of them, buffers (which are registered or "
+                  "cached, where their memory lies), or which runs first, while clocks rise."
+                  )  # fmt: skip
     return found(
-        case, "forms_differ", figures,
-        ["In place and out of place differ at all {rows:large size|large sizes}: {in_GBps} GB/s in "
-         "place and {out_GBps} out of place at {size_bytes}. The same bytes cross the links in "
-         "both, so it is buffers: which are registered or cached, where their memory lies, or "
-         "which of the two runs first, while clocks rise."],
+        case, "forms_differ", figures, reason,
         "Run each form by itself and in the other order, with more warm-up (-w 20); see whether "
         "buffers are registered (-R 1, NCCL_LOCAL_REGISTER).",
         case.lines(both[-1][0]), fault=True, confidence=0.75,
     )  # fmt: skip
 
 
-def _by_size(case: Case) -> list[Row]:
+def by_size(case: Case) -> list[Row]:
+    """Rows that send something, by size."""
     rows = case.table.rows if case.table else ()
     return sorted((row for row in rows if row.size), key=lambda row: row.size)

@@ -155,6 +155,11 @@ def infer(
     fitting = [name for name in _KINDS if _fits(name, rows, pieces, span, ranks, name == hint)]
     fitting.sort(key=lambda name: name != hint)
     names = [stated] if stated else fitting
+    known = stated if stated in _KINDS else None
+    if ranks is not None and ranks > 1 and known and span and contradicts(known, ranks, span):
+        other = infer(rows, stated, None, hint)
+        if other.ranks is not None and other.ranks > ranks:
+            return other  # lines of ranks are missing
     if ranks is not None:
         return Guess(tuple(names), ranks, "text")
     if names and all(_KINDS[name].factor == 1 for name in names) and pieces:
@@ -164,6 +169,12 @@ def infer(
     if found is None or found[1] >= 2 * found[0] + 2:
         return Guess(tuple(names), None, None)
     return Guess(tuple(names), _roundest(*found), "factor")
+
+
+def contradicts(name: str, ranks: int, span: Span) -> bool:
+    """Whether a factor other than that of so many ranks lies between busbw and algbw."""
+    factor = float(bus_factor(name, ranks))
+    return not 0.97 * span.low <= factor <= 1.03 * span.high and span.low > 1.02
 
 
 def _pieces(rows: Sequence[Row]) -> int | None:

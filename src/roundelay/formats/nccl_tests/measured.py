@@ -110,7 +110,9 @@ class Table:
 
     @property
     def nodes(self) -> int | None:
-        """How many hosts the ranks are on; None if the text does not list them."""
+        """How many hosts the ranks are on; None if the text does not list them all."""
+        if self.ranks_from == "factor":
+            return None
         return len({device.host for device in self.devices}) or None
 
 

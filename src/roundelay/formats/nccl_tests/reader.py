@@ -8,7 +8,7 @@ from typing import Final
 
 from ...i18n import Message, message
 from ..note import Note
-from .inference import hinted, infer, program
+from .inference import PROGRAMS, hinted, infer, program
 from .lines import Line
 from .measured import Device, Row, Table
 from .rows import (
@@ -147,7 +147,9 @@ class Reader:
             self._close(float(average[1]))
         elif title:
             self._close(None)
-            self._collective, self._ranks = title[1], int(title[2])
+            name = title[1].removesuffix("_perf")
+            self._collective = name if name in PROGRAMS.values() else PROGRAMS.get(name)
+            self._ranks = int(title[2])
         elif "-place" in text:
             self._forms = tuple("in" in m for m in re.findall(r"(out-of|in)-place", text))
         else:
@@ -231,7 +233,9 @@ class Reader:
             self._note(table.line, message("the figures are those of no collective that is known"))
         if table.ranks_from == "factor":
             text = "{n:rank|ranks}, by the ratio of busbw to algbw"
-            self._note(table.line, message(text, n=table.ranks))
+            if table.devices:
+                text = "{n:rank|ranks}, by the ratio of busbw to algbw, though {k} are listed"
+            self._note(table.line, message(text, n=table.ranks, k=len(table.devices)))
         for r in table.rows:
             for _, timing in r.timings():
                 if not tells(r, timing):
