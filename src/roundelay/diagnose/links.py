@@ -275,7 +275,8 @@ def _by_pcie(seen: Seen) -> Finding | None:
     reason = ["{cards:card|cards}, and the file shows no links between them. Where there are none "
               "indeed, what they exchange goes over PCIe (pairs by way: {ways})."]  # fmt: skip
     odd = _same_side(machine)
-    if len(ways) == 1 and best in MEANS and not odd:
+    told = machine.source in ("nccl", "nvidia-smi")  # others write one class for all of PCIe
+    if told and len(ways) == 1 and best in MEANS and not odd:
         reason.append(MEANS[best])
         if best == "PHB" and len(machine.cards) > 2:
             reason.append("A virtual machine that hides PCIe switches shows the same.")
