@@ -26,24 +26,24 @@ import roundelay as rl
 from roundelay import RoundelayError
 from roundelay.clusters import cluster, read, write
 from roundelay.convert import FAMILIES, convert
-from roundelay.diagnose.bandwidths import bandwidth_findings
-from roundelay.diagnose.controller import controller_findings
-from roundelay.diagnose.domains import domain_findings
-from roundelay.diagnose.ended import ended_findings
-from roundelay.diagnose.facts_reader import read_facts
+from roundelay.diagnose.fabric.controller import controller_findings
+from roundelay.diagnose.fabric.domains import domain_findings
+from roundelay.diagnose.fabric.queues import queue_findings
+from roundelay.diagnose.fabric.shown import shown_findings
 from roundelay.diagnose.given import Given
-from roundelay.diagnose.host import TOLD as OF_HOST
-from roundelay.diagnose.iterations import iteration_findings
-from roundelay.diagnose.kernel_shares import table_of_kernels_findings
+from roundelay.diagnose.hang.ended import ended_findings
+from roundelay.diagnose.hang.phrases import phrase_findings
+from roundelay.diagnose.hang.stacks import stack_findings
+from roundelay.diagnose.hang.watched import watched_findings
+from roundelay.diagnose.machine.host import TOLD as OF_HOST
 from roundelay.diagnose.own import TOLD
-from roundelay.diagnose.phrases import phrase_findings
-from roundelay.diagnose.pieces import piece_findings
-from roundelay.diagnose.profile_shares import profile_summary_findings
-from roundelay.diagnose.queues import queue_findings
-from roundelay.diagnose.shown import shown_findings
-from roundelay.diagnose.stacks import stack_findings
+from roundelay.diagnose.speed.bandwidths import bandwidth_findings
+from roundelay.diagnose.speed.facts_reader import read_facts
+from roundelay.diagnose.speed.iterations import iteration_findings
+from roundelay.diagnose.times.kernel_shares import table_of_kernels_findings
+from roundelay.diagnose.times.pieces import piece_findings
+from roundelay.diagnose.times.profile_shares import profile_summary_findings
 from roundelay.diagnose.together import diagnose
-from roundelay.diagnose.watched import watched_findings
 from roundelay.executors.algos import prove_msccl
 from roundelay.executors.plans import prove_mscclpp
 from roundelay.formats.bandwidth import read_bandwidth_lines

@@ -5,7 +5,7 @@ import pytest
 from roundelay import cli
 from roundelay.cli.output import write_whole
 from roundelay.diagnose.finding import shown
-from roundelay.diagnose.logs import log_findings
+from roundelay.diagnose.nccl.logs import log_findings
 from roundelay.formats.nccl_log import read_nccl_log
 
 DEVICES = "".join(

@@ -15,8 +15,8 @@ from roundelay import RoundelayError, cli
 from roundelay.cli import base
 from roundelay.clusters import cluster
 from roundelay.diagnose import check
-from roundelay.diagnose.facts_reader import read_facts
-from roundelay.diagnose.rules import RULES
+from roundelay.diagnose.speed.facts_reader import read_facts
+from roundelay.diagnose.speed.rules import RULES
 from roundelay.formats.nccl_tests import bus_factor
 from roundelay.i18n import translator
 from roundelay.simulate.nccl import predict

@@ -17,14 +17,14 @@ from roundelay import RoundelayError, cli
 from roundelay.clusters import cluster
 from roundelay.diagnose import read_text
 from roundelay.diagnose.anonymous import Anonymous
-from roundelay.diagnose.calls import call_findings
 from roundelay.diagnose.diagnosis import AREAS, BROKEN
 from roundelay.diagnose.given import HEAD, Given
-from roundelay.diagnose.logs import log_findings
-from roundelay.diagnose.machines import machine_findings
+from roundelay.diagnose.hang.calls import call_findings
+from roundelay.diagnose.hang.watched import watched_findings
+from roundelay.diagnose.machine.machines import machine_findings
+from roundelay.diagnose.nccl.logs import log_findings
 from roundelay.diagnose.recognise import kinds_of
 from roundelay.diagnose.together import diagnose
-from roundelay.diagnose.watched import watched_findings
 from roundelay.formats.flight import read_flight
 from roundelay.formats.nccl_log import read_nccl_log
 from roundelay.formats.nccl_topology import read_nccl_topology

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from roundelay.clusters import cluster
-from roundelay.diagnose.causes import CAUSES
 from roundelay.diagnose.given import Given
+from roundelay.diagnose.nccl.causes import CAUSES
 from roundelay.diagnose.together import diagnose
 from roundelay.simulate.nccl import predict
 

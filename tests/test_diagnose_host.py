@@ -9,7 +9,7 @@ import pytest
 from roundelay import RoundelayError
 from roundelay.clusters import cluster
 from roundelay.diagnose.given import Given
-from roundelay.diagnose.host import TOLD
+from roundelay.diagnose.machine.host import TOLD
 from roundelay.diagnose.recognise import kinds_of
 from roundelay.diagnose.together import diagnose
 from roundelay.simulate.nccl import predict

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from roundelay import RoundelayError
 from roundelay.clusters import cluster
-from roundelay.diagnose.fabrics import fabric_findings
+from roundelay.diagnose.fabric.fabrics import fabric_findings
 from roundelay.formats.hostlist import compressed, hosts
 from roundelay.formats.iblink import read_iblinkinfo, read_ibnet_flat
 from roundelay.formats.ibnet import read_ibnetdiscover

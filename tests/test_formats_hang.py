@@ -14,8 +14,8 @@ from fuzzing import saved
 
 from roundelay import RoundelayError
 from roundelay.diagnose.given import Given
+from roundelay.diagnose.hang.watched import watched_findings
 from roundelay.diagnose.recognise import kinds_of
-from roundelay.diagnose.watched import watched_findings
 from roundelay.formats.flight import read_flight
 from roundelay.formats.pickled import read_pickle
 from roundelay.formats.saved import unsaved

@@ -11,7 +11,7 @@ import pytest
 from roundelay import RoundelayError
 from roundelay.clusters import cluster
 from roundelay.diagnose.given import Given
-from roundelay.diagnose.ras import ras_findings
+from roundelay.diagnose.hang.ras import ras_findings
 from roundelay.diagnose.recognise import kinds_of
 from roundelay.diagnose.times import averaged_findings, inspected_findings
 from roundelay.diagnose.together import diagnose

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import pytest
 
 from roundelay import cli
-from roundelay.diagnose.drawing import MOST, drawing
-from roundelay.diagnose.fabric_drawing import fabric_drawing
-from roundelay.diagnose.fabric_picture import fabric_picture
+from roundelay.diagnose.fabric.drawing import fabric_drawing
+from roundelay.diagnose.fabric.picture import fabric_picture
+from roundelay.diagnose.machine.drawing import MOST, drawing
 from roundelay.formats.iblink import read_iblinkinfo
 from roundelay.formats.nccl_topology import read_nccl_topology
 from roundelay.formats.slurm import read_topology_conf

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roundelay.diagnose.order import Use, Wait, circle, unmade
+from roundelay.diagnose.hang.order import Use, Wait, circle, unmade
 
 A, B, C = ("a", (0, 1)), ("b", (0, 1)), ("c", (1, 2))
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from roundelay.diagnose.given import Given
-from roundelay.diagnose.phrases import ANCHORS, PHRASES, phrase_findings
+from roundelay.diagnose.hang.phrases import ANCHORS, PHRASES, phrase_findings
 from roundelay.diagnose.together import diagnose
 
 # A line or some, the kind of the finding, words of its reason.

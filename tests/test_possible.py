@@ -7,7 +7,7 @@ import pytest
 
 from roundelay.clusters import cluster, names, write
 from roundelay.diagnose.given import Given
-from roundelay.diagnose.possible import CARD, NIC
+from roundelay.diagnose.speed.possible import CARD, NIC
 from roundelay.diagnose.together import diagnose
 from roundelay.simulate.nccl import predict
 

@@ -10,9 +10,9 @@ from kineto_traces import gemm, nccl, trace
 
 import roundelay
 from roundelay import RoundelayError, cli
-from roundelay.diagnose.order import Use, Wait
-from roundelay.diagnose.orders import dump_findings, program_findings, trace_findings
-from roundelay.diagnose.record import record, record_script
+from roundelay.diagnose.hang.order import Use, Wait
+from roundelay.diagnose.hang.orders import dump_findings, program_findings, trace_findings
+from roundelay.diagnose.hang.record import record, record_script
 from roundelay.formats.flight import read_flight
 from roundelay.formats.kineto import read_kineto
 

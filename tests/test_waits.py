@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from roundelay.diagnose.calls import call_findings
 from roundelay.diagnose.given import Given
+from roundelay.diagnose.hang.calls import call_findings
 from roundelay.diagnose.together import diagnose
 from roundelay.formats.flight import read_flight
 from roundelay.formats.flight_write import write_flight

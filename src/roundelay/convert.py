@@ -20,7 +20,7 @@ from typing import Any, Final
 from .clusters import ENDINGS, cluster, write
 from .clusters import read as read_cluster
 from .diagnose.given import Given
-from .diagnose.likeness import cluster_of
+from .diagnose.machine.likeness import cluster_of
 from .diagnose.recognise import kinds_of
 from .errors import RoundelayError
 from .executors.algos import from_msccl, prove_msccl

@@ -13,7 +13,7 @@ import click
 from ..clusters import cluster
 from ..diagnose.anonymous import Anonymous
 from ..diagnose.given import Given
-from ..diagnose.orders import program_findings
+from ..diagnose.hang.orders import program_findings
 from ..diagnose.report import html, markdown, shown
 from ..diagnose.together import diagnose
 from ..errors import RoundelayError
@@ -69,7 +69,7 @@ def command(
     once = {str(given.path and given.path.resolve()): given for given in _given(files)}
     found = diagnose(list(once.values()), where, predict, cluster)
     if program is not None:
-        from ..diagnose.record import record_script  # which needs the native core
+        from ..diagnose.hang.record import record_script  # which needs the native core
 
         with redirect_stdout(sys.stderr):
             recording = record_script(program, only_one(ranks))

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from ..diagnose.drawing import drawing
-from ..diagnose.fabric_drawing import fabric_drawing
-from ..diagnose.fabric_picture import fabric_picture
+from ..diagnose.fabric.drawing import fabric_drawing
+from ..diagnose.fabric.picture import fabric_picture
 from ..diagnose.given import Given
-from ..diagnose.picture import picture
+from ..diagnose.machine.drawing import drawing
+from ..diagnose.machine.picture import picture
 from ..diagnose.taking import read_fabrics, read_machine
 from ..errors import RoundelayError
 from ..formats.fabric import Fabric

@@ -26,15 +26,15 @@ from ..formats.nccl_tests import (
 )
 from ..i18n import Message, Translate, message
 from ..topology import Cluster
-from .cards import instance_of
-from .case import Case, generation_of, machine_of
-from .expected import Judged, Predict, Prediction, fitted, judge
-from .facts import Facts
-from .facts_reader import read_facts
 from .finding import Evidence, Finding
 from .given import HEAD
-from .possible import Bounds, odd_findings, sound_facts, sound_table
-from .rules import findings
+from .speed.cards import instance_of
+from .speed.case import Case, generation_of, machine_of
+from .speed.expected import Judged, Predict, Prediction, fitted, judge
+from .speed.facts import Facts
+from .speed.facts_reader import read_facts
+from .speed.possible import Bounds, odd_findings, sound_facts, sound_table
+from .speed.rules import findings
 
 __all__ = ["Evidence", "Finding", "Judged", "Predict", "Prediction", "Report", "check"]
 

@@ -19,8 +19,8 @@ from ..formats.watchdog import Watched
 from ..i18n import Translate
 from ..topology import Cluster
 from . import Machine as Named
-from .expected import Predict
 from .finding import Finding
+from .speed.expected import Predict
 
 AREAS: Final = ("hang", "machine", "speed", "time")
 """Where a job hangs, how fast it would be matters less."""

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from ..formats.nccl_log import NcclLog
 from ..formats.watchdog import Timeout, Watched
 from .finding import Finding
-from .seen import names
+from .machine.seen import names
 
 T = TypeVar("T")
 _RANK: Final = re.compile(r"rank[_.-]?(\d{1,7})(?!\d)", re.I)

@@ -8,19 +8,19 @@ from ..formats.flight import Dump
 from ..formats.nccl_log import joined
 from ..formats.note import Note
 from ..i18n import message
-from .apart import apart_findings
-from .calls import call_findings, jobs_of
 from .diagnosis import Diagnosis
-from .ended import Told, ended_findings
 from .finding import Finding
+from .hang.calls import call_findings, jobs_of
+from .hang.ended import Told, ended_findings
+from .hang.orders import dump_findings, trace_findings
+from .hang.phrases import LATER
+from .hang.ras import ras_findings
+from .hang.stacks import stack_findings
+from .hang.watched import watched_findings
 from .jobs import log_jobs, resting_on, said_jobs
-from .logs import log_findings
-from .orders import dump_findings, trace_findings
-from .phrases import LATER
-from .ras import ras_findings
-from .stacks import stack_findings
+from .nccl.apart import apart_findings
+from .nccl.logs import log_findings
 from .times import averaged_findings, inspected_findings, time_findings
-from .watched import watched_findings
 
 
 def joint_findings(found: Diagnosis) -> list[Finding]:

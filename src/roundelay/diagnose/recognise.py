@@ -8,10 +8,10 @@ from typing import Final
 
 from ..formats.saved import MARK, NAME
 from . import is_json_of_tests
-from .controller import MARK as _CONTROLLER
+from .fabric.controller import MARK as _CONTROLLER
 from .given import HEAD, Given
-from .host import MARKS as _OF_HOST
-from .phrases import speaks
+from .hang.phrases import speaks
+from .machine.host import MARKS as _OF_HOST
 
 # No mark may look at a byte more than a few hundred times, whatever the file: from the start of a
 # line it runs on once, and between two words only so far.

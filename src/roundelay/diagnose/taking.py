@@ -38,31 +38,31 @@ from ..formats.topograph import read_topograph
 from ..formats.topology_yaml import read_topology_yaml
 from ..formats.watchdog import read_watchdog_lines
 from ..i18n import message
-from .alike import alike_findings
-from .bandwidths import bandwidth_findings
-from .controller import controller_findings
 from .diagnosis import Diagnosis, Model
-from .domains import domain_findings
-from .fabrics import fabric_findings
+from .fabric.controller import controller_findings
+from .fabric.domains import domain_findings
+from .fabric.fabrics import fabric_findings
+from .fabric.placements import kueue_findings, nodelist_findings
+from .fabric.queues import queue_findings
+from .fabric.shown import shown_findings
 from .finding import Finding
 from .given import Given
-from .graphs import graph_findings
-from .host import TOLD as OF_HOST
-from .iterations import iteration_findings
-from .kernel_shares import table_of_kernels_findings
-from .machines import machine_findings
-from .peers import peer_findings
-from .phrases import phrase_findings
-from .pieces import piece_findings
-from .placements import kueue_findings, nodelist_findings
+from .hang.phrases import phrase_findings
+from .hang.stores import store_findings
+from .machine.alike import alike_findings
+from .machine.graphs import graph_findings
+from .machine.host import TOLD as OF_HOST
+from .machine.machines import machine_findings
+from .machine.peers import peer_findings
 from .plans import msccl_findings, plan_findings, read_plan
-from .profile_shares import profile_summary_findings
-from .queues import queue_findings
 from .recognise import kinds_of
-from .shown import shown_findings
-from .speed import take_facts, take_json, take_text
-from .stores import store_findings
+from .speed.bandwidths import bandwidth_findings
+from .speed.iterations import iteration_findings
+from .speed.measurements import take_facts, take_json, take_text
 from .times import graph_time_findings
+from .times.kernel_shares import table_of_kernels_findings
+from .times.pieces import piece_findings
+from .times.profile_shares import profile_summary_findings
 
 EXPECTED: Final = (
     "expected such as a topology, a log of NCCL, a table of nccl-tests, a flight recorder dump, "

@@ -11,12 +11,12 @@ from ..i18n import message
 from ..topology import Cluster
 from . import Machine as Named
 from .diagnosis import Diagnosis, Model
-from .expected import Predict
 from .finding import of_file
 from .given import Given
 from .joint import joint_findings
+from .machine.seen import names
 from .recognise import kinds_of
-from .seen import names
+from .speed.expected import Predict
 from .taking import EXPECTED, taken
 
 LISTED: Final = 8

@@ -19,8 +19,8 @@ from ...place.sim import read_log, read_trace
 from ...selection import Table
 from ...units import format_size, format_time
 from ..finding import Evidence, Figures, Finding, tell
-from ..possible import CARD, GB, NIC, Odd, odd_findings
-from ..seen import names
+from ..machine.seen import names
+from ..speed.possible import CARD, GB, NIC, Odd, odd_findings
 
 LISTED: Final = 8
 

@@ -17,9 +17,9 @@ from ...timeline import Timeline
 from ...units import format_size
 from ...verify import Verdict, verify
 from ..finding import Evidence, Figures, Finding, tell
+from ..machine.seen import names
 from ..plans import proved
-from ..possible import Bounds, Odd, odd_findings, sound_table
-from ..seen import names
+from ..speed.possible import Bounds, Odd, odd_findings, sound_table
 
 MOVES: Final = 10**7
 """Chunk moves, and chunks of all ranks, of a schedule that is proved."""

@@ -9,7 +9,7 @@ from ...formats.tuner import ANY, COLLECTIVES, MOST, Row, tuner_lines
 from ...i18n import counted
 from ...units import format_size
 from ..finding import Evidence, Figures, Finding, tell
-from ..seen import names
+from ..machine.seen import names
 
 ROWS: Final = 2000
 """Rows that are gone through."""

@@ -12,8 +12,8 @@ from typing import Final
 
 from ...formats.inspector_prom import Mean, Series
 from ..finding import Evidence, Figures, Finding, tell
-from ..possible import Bounds, Odd, odd_findings
-from ..seen import names
+from ..machine.seen import names
+from ..speed.possible import Bounds, Odd, odd_findings
 from .matched import TOGETHER
 
 LISTED: Final = 8

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...formats.kineto import Trace
 from ..finding import Evidence, Figures, Finding, tell
-from ..seen import names
+from ..machine.seen import names
 from .breakdown import Breakdown, breakdown, calls_ran
 from .late import late_findings
 

@@ -11,7 +11,7 @@ from ...formats.pieces import loose_json
 from ...i18n import counted
 from ...units import format_size
 from ..finding import Evidence, Figures, Finding, tell
-from ..seen import names
+from ..machine.seen import names
 
 LISTED: Final = 8
 

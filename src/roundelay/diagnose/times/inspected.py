@@ -16,8 +16,8 @@ from ...formats.inspector import Inspected, Inspection
 from ...i18n import counted
 from ...units import format_size
 from ..finding import Evidence, Figures, Finding, tell
-from ..possible import APART, SMALL, Bounds, Odd, odd_findings
-from ..seen import names
+from ..machine.seen import names
+from ..speed.possible import APART, SMALL, Bounds, Odd, odd_findings
 from .matched import TOGETHER
 
 if TYPE_CHECKING:

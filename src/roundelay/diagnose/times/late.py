@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ..finding import Evidence, Figures, Finding, tell
-from ..seen import names
+from ..machine.seen import names
 from .breakdown import Breakdown
 from .matched import Clocks, Matched, align, match
 from .replay import replay

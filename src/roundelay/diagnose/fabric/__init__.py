@@ -1,0 +1,1 @@
+"""What describes switches, and what schedulers say of hosts."""

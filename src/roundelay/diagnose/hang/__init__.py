@@ -1,0 +1,1 @@
+"""Who waits for whom, who has ended, and why."""

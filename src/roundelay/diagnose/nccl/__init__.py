@@ -1,0 +1,1 @@
+"""What logs of NCCL and RCCL say."""

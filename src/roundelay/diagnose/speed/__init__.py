@@ -1,0 +1,1 @@
+"""Whether what was measured is as it should be."""
