@@ -192,9 +192,9 @@ CARDS: Final = (
           "cards try NCCL_P2P_DISABLE=1 and iommu=pt; see dmesg | grep amdgpu.", confidence=0.75),
     cause("no_peer_access", r"shm\.cc\S* .*(?P<what>peer access is not supported[\w ]*)", "machine",
           "One card cannot reach another's memory ({what}), and NCCL meets it where ranks exchange "
-          "through the host's memory (shm.cc), not in P2P: the host's buffers are taken by cuMem, "
-          "and the driver, a virtual machine or the PCIe switches do not allow it between these "
-          "cards.",
+          "through the host's memory (shm.cc), not in P2P: as a rule cuMem takes the host's "
+          "buffers, and the driver, a virtual machine or the PCIe switches do not allow it "
+          "between these cards.",
           "NCCL_CUMEM_HOST_ENABLE=0 takes the host's buffers in /dev/shm instead, NCCL_SHM_DISABLE="
           "1 does without them; NCCL_P2P_DISABLE=1 alone does not help. See nvidia-smi topo -p2p "
           "r, and another version of NCCL.", confidence=0.8),
