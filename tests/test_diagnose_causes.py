@@ -225,6 +225,24 @@ WARNINGS = [
      "mixed_links", "InfiniBand .* Ethernet"),
     (IB, "NET/IB : Local mergedDev mlx5_0+mlx5_1 has a different number of devices=2 as remote "
      "mlx5_0 1", "nics_differ", "differently"),
+    # Space of addresses, rails, UCX, and what is no rank.
+    ("allocator.cc:9", "Allocation failed. No suitable space found to accommodate size=0x80000000 "
+     "within limit=0x1000000000", "window_space", "64 GiB.*no free stretch of 2 GiB"),
+    ("transport/shm.cc:9", "Cuda failure 217 'peer access is not supported between these two "
+     "devices'", "no_peer_access", "shm.cc.*not in P2P"),
+    ("ucx_plugin.c:9", "Failed: UCX error ucx_plugin.c:9 '-3' Out of memory", "ucx_refuses",
+     "refuses a call .Out of memory"),
+    (SOCKET, "socketFinalizeAccept: wrong magic 682f2054534f50 != 123456789abcdef", "stranger",
+     "speaks HTTP"),
+    (SOCKET, "socketFinalizeAccept: wrong magic fedcba9876543210 != 123456789abcdef", "stranger",
+     "another kind"),
+    (SOCKET, "socketFinalizeAccept: wrong magic 2d302e322d485353 != 123456789abcdef", "stranger",
+     "SSH or TLS"),
+    (SOCKET, "connecting to address  with family 1 is neither AF_INET(2) nor AF_INET6(10)",
+     "address_empty", "is none"),
+    ("f:9", "NET/OFI Unable to find a protocol that worked.  Failing initialization.", "no_efa",
+     "finds no network card"),
+    ("f:9", "NET/OFI Initializing plugin failed", "no_efa", "finds no network card"),
 ]  # fmt: skip
 HARMLESS = {"harmless", "torn_down", "ras_port", "sm_notice"}
 
@@ -453,3 +471,101 @@ def test_plain_lines_of_old_versions_are_no_warnings():
 def test_words_of_a_program_that_look_like_an_error_s_name_are_none():
     found = findings(f"{HEAD}NCCL INFO Using network IB\ncudaErrorHandling enabled, all is well\n")
     assert not [f for f in found if f.fault]
+
+
+def test_an_exit_code_says_nothing_beside_nccl_s_own_error():
+    off = f"{HEAD}NCCL INFO NCCL_P2P_DISABLE set by environment to 1\n"
+    odd = f"{HEAD}some.cc:9 NCCL WARN Something that nobody has written down\n"
+    code = "Process name: [[1,1],3]\nExit code:    5\n"
+    assert "ended_first" in [f.kind for f in findings(off + code)]
+    assert "ended_first" in [f.kind for f in findings(code + odd)]
+    assert [f.kind for f in findings(odd + code)] == ["nccl_warns"]
+
+
+def test_lines_of_libraries_without_nccl_s_head_are_read():
+    rails = "NET/OFI Unexpected number of remote rails for dev 5. Expected 4 but got 2\n"
+    found = findings("NCCL INFO NET/Plugin: Loaded net plugin Libfabric (v9)\n" + rails)
+    assert [f.kind for f in found] == ["rails_differ"]
+    assert "device 5 one side has 4 rails and the other 2" in str(found[0].reason)
+    full = ("ncclUnhandledCudaError: Call to CUDA function failed.\nFailed to bind NVLink SHARP "
+            "(NVLS) Multicast memory of size 4096 : CUDA error 2 'out of memory'.\n")  # fmt: skip
+    assert [f.kind for f in findings(full)] == ["nvls_failed"]
+    slots = "[ERROR] all the NVSwitch multicast resources/slot ids are used for partition id 3.\n"
+    assert [f.kind for f in findings(full + slots)] == ["nvls_full"]
+    ucx = "[1.5] [a1:7:0] rcache.c:9  UCX  ERROR failed to insert region 0x1 [0x0..0x0]: Invalid\n"
+    known = f"{HEAD}ucx_plugin.c:9 NCCL WARN Failed: UCX error ucx_plugin.c:9 '-5' Invalid\n"
+    found = findings(ucx + known)
+    assert [f.kind for f in found] == ["ucx_refuses"]
+    assert "cannot register memory" in str(found[0].reason)
+
+
+def test_experts_that_wait_in_vain_are_told_before_what_follows():
+    fails = (f"{HEAD}misc/strongstream.cc:9 NCCL WARN Cuda failure 'unspecified launch failure'\n"
+             f"{HEAD}init.cc:9 NCCL WARN commDestroySync: comm 0x1 rank 1 sync deviceStream error "
+             f"1\n{HEAD}init.cc:9 NCCL WARN commReclaim: cleanup comm 0x1 rank 1 failed in "
+             "destroy/abort, error 1\n")  # fmt: skip
+    assert [f.kind for f in findings(fails)] == ["program_failed"]
+    waits = "Warning: NCCL EP timeout for combine receive, rank 6, local_expert_idx 2, src_rank 4\n"
+    found = findings(waits + fails)
+    assert [f.kind for f in found] == ["experts_silent"]
+    assert "Rank 6 waited in vain for tokens of rank 4" in str(found[0].reason)
+
+
+def test_a_last_error_in_the_middle_of_a_line_is_read():
+    found = findings("3: RuntimeError: NCCL error in: x.cpp:1, unhandled system error, NCCL "
+                     "version 2.18.1 3: ncclSystemError: System call failed. 3: Last error: 3: "
+                     "socketStartConnect: Connect to 127.0.0.1<4321> failed : Connection refused\n"
+                     )  # fmt: skip
+    assert [f.kind for f in found] == ["loopback"]
+
+
+def test_ranks_of_one_process_see_one_another_s_cards():
+    rank = "{}NCCL INFO comm 0x{} rank {} nRanks 2 nNodes 1 localRanks 2 localRank {}\n"
+    one = rank.format("a1:7:8 [0] ", 1, 0, 0) + rank.format("a1:7:9 [1] ", 2, 1, 1)
+    two = rank.format("a1:7:8 [0] ", 1, 0, 0) + rank.format("a1:6:9 [1] ", 2, 1, 1)
+    fails = "a1:7:8 [0] transport/p2p.cc:9 NCCL WARN hipIpcGetMemHandle failed : invalid argument\n"
+    assert "all ranks are of one process" in str(findings(one + fails)[0].reason)
+    assert "from one process to another" in str(findings(two + fails)[0].reason)
+
+
+def test_sockets_of_one_host_are_laid_to_what_is_turned_off():
+    ways = "".join(f"{HEAD}NCCL INFO NCCL_{way}_DISABLE set by environment to 1\n"
+                   for way in ("P2P", "SHM"))  # fmt: skip
+    link = f"{HEAD}NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/Socket/0\n"
+    for text, words in ((ways + link, "between ranks of one host"), (link, "between hosts")):
+        told = next(f for f in findings(text) if f.kind == "sockets_only")
+        assert words in str(told.reason)
+
+
+def test_connections_of_several_communicators_are_not_called_one_ring():
+    shm = "a1:7:8 [0] NCCL INFO Channel 00 : 0[0] -> 1[1] via SHM/direct/direct\n"
+    p2p = "a1:{}:9 [{}] NCCL INFO Channel 00 : 1[1] -> 0[0] via P2P/CUMEM/read\n"
+    net = "a1:7:8 [0] NCCL INFO Channel 00/0 : 0[0] -> 2[0] [send] via NET/Socket/0\n"
+    reasons = [next(str(f.reason) for f in findings(text) if f.kind == "in_memory")
+               for text in (shm + p2p.format(6, 1), shm + p2p.format(6, 0),
+                            shm + net + p2p.format(6, 1))]  # fmt: skip
+    assert ["bound the ring" in reason for reason in reasons] == [True, False, False]
+    assert "More than one process tells of card 0" in reasons[1]
+    built = next(str(f.reason) for f in findings(shm) if f.kind == "built")
+    assert "shows 0" not in built
+
+
+PORTS = "{}:7:9 [0] NCCL INFO NET/IB : Using {} [RO]; OOB eth0:10.0.0.1<0>\n"
+TWO = "[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE"
+
+
+def test_a_host_that_lacks_a_port_of_another_s_is_named():
+    found = findings(PORTS.format("a1", TWO) + PORTS.format("a2", "[0]mlx5_0:1/RoCE"))
+    assert (found[0].kind, found[0].fault) == ("ports_differ", True)
+    assert "Host a2 uses 1 RDMA port and host a1 2: mlx5_1:1" in str(found[0].reason)
+    other = PORTS.format("a2", "[0]bnxt_re0:1/RoCE")
+    own = PORTS.format("a1", "[0]mlx5_0:1/RoCE") + PORTS.format("a2", "[0]mlx5_0:1/RoCE")
+    for more in (PORTS.format("a2", TWO), other, own):
+        assert "ports_differ" not in [f.kind for f in findings(PORTS.format("a1", TWO) + more)]
+
+
+def test_a_warning_before_the_start_does_not_explain_why_it_is_not_through():
+    start = f"{HEAD}NCCL INFO comm 0x1 rank 0 nranks 8 cudaDev 0 busId 1000 - Init START\n"
+    plugin = f"{HEAD}f:9 NCCL WARN NET/OFI aws-ofi-nccl initialization failed\n"
+    assert "start_not_through" in [f.kind for f in findings(plugin + start)]
+    assert "start_not_through" not in [f.kind for f in findings(start + plugin)]

@@ -44,7 +44,8 @@ BROKEN: Final = frozenset(
      "not_started", "host_lost", "unreachable_host", "no_pmi", "time_limit", "preempted",
      "request_unfit", "evicted", "not_scheduled", "disk_full", "task_lost", "cache_unfit",
      "card_in_use", "broke_off", "agent_lost", "memory_errors", "fabric_not_ready",
-     "no_subnet_manager", "no_address"}
+     "no_subnet_manager", "no_address", "rails_differ", "ucx_refuses", "window_space", "nvls_full",
+     "experts_silent"}
 )  # fmt: skip
 """What must be mended before anything else is worth a look."""
 ASIDE: Final = frozenset({"incomplete", "unknown_kinds", "plan_refused", "ids_twice"})

@@ -8,7 +8,7 @@ from ..formats.flight import Dump
 from ..formats.nccl_log import joined
 from ..formats.note import Note
 from ..i18n import message
-from .diagnosis import Diagnosis
+from .diagnosis import BROKEN, Diagnosis
 from .finding import Finding
 from .hang.calls import call_findings, jobs_of
 from .hang.ended import Told, ended_findings
@@ -36,7 +36,9 @@ def joint_findings(found: Diagnosis) -> list[Finding]:
         logged = [f for f in logged if f.kind != "program_failed"]
     hangs = any(f.area == "hang" and f.fault and f.kind not in LATER
                 for f in (*logged, *found.findings))  # fmt: skip
-    if dumped or hangs:  # which say more than an exit code
+    if (
+        dumped or hangs or any(_before(f, logged) for f in ended)
+    ):  # which say more than an exit code
         ended = [f for f in ended if f.kind != "ended_first"]
     first = any(f.fault and f.kind not in LATER for f in (*ended, *logged, *found.findings))
     if not first and not dumped:
@@ -48,6 +50,15 @@ def joint_findings(found: Diagnosis) -> list[Finding]:
         *time_findings(found.traces), *trace_findings(found.traces), *ras_findings(found.reports),
         *inspected_findings(found.inspected), *averaged_findings(found.averaged),
     ]  # fmt: skip
+
+
+def _before(ended: Finding, logged: Sequence[Finding]) -> bool:
+    """Whether NCCL's own error stands before the exit code that a launcher tells."""
+    if ended.kind != "ended_first":
+        return False
+    at = {one.file: one.line for one in ended.evidence}
+    errors = [f for f in logged if f.fault and f.kind in {*BROKEN, "nccl_warns"}]
+    return any(one.line < at.get(one.file, 0) for f in errors for one in f.evidence)
 
 
 def _rests_on(finding: Finding, told: Told) -> bool:

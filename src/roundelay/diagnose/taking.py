@@ -206,13 +206,16 @@ def _watchdog(found: Diagnosis, given: Given, model: Model) -> None:
 
 
 def _store(found: Diagnosis, given: Given, model: Model) -> None:
-    found.findings += store_findings(given.name, given.lines())
+    stored = store_findings(given.name, given.lines())
+    found.findings += stored
+    taken = {one.line for f in stored if f.kind == "port_taken" for one in f.evidence}
+    found.told.setdefault(given.name, set()).update(taken)
 
 
 def _ended(found: Diagnosis, given: Given, model: Model) -> None:
     spoken = phrase_findings(given.name, given.lines())
     found.findings += spoken.findings
-    found.told[given.name] = spoken.told
+    found.told.setdefault(given.name, set()).update(spoken.told)
     ends = read_ended_lines(given.lines(), given.name)
     found.ended += [end for end in ends if end.line.number not in spoken.later]
 

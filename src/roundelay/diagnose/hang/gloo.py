@@ -159,7 +159,14 @@ _RULES: Final = (
           ["A transfer waited {limit_ms} ms in vain: another rank has not made this call (it is "
            "late, has ended or stands elsewhere), or what it sent did not come through."],
           "Get dumps of all ranks (torch's flight recorder) and compare them here.", 0.7, "hang"),
-    _Rule("timed_out", re.compile(r"(?:Read|Write|Connect) timeout \[([\da-f.:]+)\]"),
+    _Rule("unanswered", re.compile(r"Connect timeout"), _nothing,
+          ["A rank had no connection with another within the limit: that rank was late, has ended "
+           "or never came to init_process_group, or the address that it offers (by its host's name "
+           "or interface) leads nowhere from here."],
+          "Look first whether another process has ended or not begun; then GLOO_SOCKET_IFNAME=eth0 "
+          "(the interface that all hosts share; lo on one host) in every process, and a longer "
+          "timeout of init_process_group.", 0.75, "hang"),
+    _Rule("timed_out", re.compile(r"(?:Read|Write) timeout \[([\da-f.:]+)\]"),
           lambda m: {"address": m[1]},
           ["A transfer with the rank at {address} did not end in time: that rank has not made this "
            "call (it is late, has ended or stands elsewhere), or what it sent did not come "
@@ -189,10 +196,16 @@ _RULES: Final = (
           "GLOO_SOCKET_IFNAME=eth0 (the interface that all hosts share) in every process, also "
           "those that Ray or a launcher starts; see that ports between the hosts are open.",
           0.8, "machine"),
-    _Rule("peer_lost", re.compile(r"closed by peer|[Cc]onnection reset|[Bb]roken pipe"), _nothing,
+    _Rule("peer_lost", re.compile(r"(?:closed by peer|[Cc]onnection reset|[Bb]roken pipe).*?"
+                                  + _PEER.pattern), _nothing,
           ["A connection was closed from the other side ({peers}): that rank has ended, was killed "
            "or has given up. Who says so only follows."],
           "Read the end of the log of the rank at that address: its error is the first one.",
+          0.7, "hang"),
+    _Rule("peer_lost", re.compile(r"(?i:closed by peer|connection reset|broken pipe)"), _nothing,
+          ["A connection was closed from the other side: that rank has ended, was killed or has "
+           "given up. Who says so only follows."],
+          "Read the ends of the other ranks' logs: the one that stopped first has the first error.",
           0.7, "hang"),
     _Rule("gloo_error", re.compile(r"gloo/\S{1,120}:\d+\] (?P<said>.{1,200})"),
           lambda m: {"said": m["said"]},

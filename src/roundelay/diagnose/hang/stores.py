@@ -51,8 +51,10 @@ _RULES: Final = (
                                    r"[Aa]ddress already in use"),
           ["The port at which rank 0 is to hold the store is taken: by a run before, by another "
            "job of this host, or because two processes both take themselves for rank 0."],
-          "End what is left of the run before (ss -ltnp shows who listens), or take another port: "
-          "MASTER_PORT, torchrun --master-port, or --standalone for one host.", 0.9),
+          "End what is left of the run before (ss -ltnp shows who listens), also runs that are "
+          "only stopped (Ctrl-Z; jobs lists them), or take another port: torchrun --master-port "
+          "(it does not heed MASTER_PORT), --standalone for one host, or MASTER_PORT where "
+          "processes are started without torchrun.", 0.9),
     _Rule("no_ipv6", re.compile(r"errno: 97\b|Address family not supported|"
                                 r"IPv6 network addresses of .*gai error: -[59]\b"),
           ["torch tries IPv6 first, which this host (or the name) does not have, and goes on with "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ...formats.nccl_log import NcclLog
+from ...formats.nccl_log import Line, NcclLog
 from ..finding import Figures, Finding, cited, tell
 from ..machine.seen import names
 
@@ -14,6 +14,9 @@ _ODD: Final = re.compile(
     r"(?:veth|cali|lxc|vnet)[\w.-]*(?=:fe80)):([\w.:%]+)<\d+>"
 )
 """Tunnels, bridges, and ends of containers' networks without an address of their own."""
+
+
+_PORT: Final = re.compile(r"\[\d+\](\w+:\d+)/(?:IB|RoCE)")
 
 
 def _chosen(said: str, odd: re.Match[str]) -> bool:
@@ -41,4 +44,38 @@ def odd_interface(file: str, log: NcclLog) -> Finding | None:
         "leave some out); on one host it does no harm.",
         cited(file, *list(found.values())[:3]),
         fault=True, confidence=0.7, area="machine",
+    )  # fmt: skip
+
+
+def ports_differ(file: str, log: NcclLog) -> Finding | None:
+    """Hosts of one job that use different numbers of RDMA ports."""
+    ports: dict[str, list[str]] = {}
+    lines: dict[str, Line] = {}
+    mixed = set[str]()  # whose ranks use ports of their own
+    for said, line in log.interfaces.items():
+        host, _, rest = said.partition(": ")
+        used = _PORT.findall(rest.partition(" ; ")[0]) if rest.startswith("NET/IB") else []
+        if host and used:
+            mixed |= {host} if ports.setdefault(host, used) != used else set()
+            lines.setdefault(host, line)
+    most = max(ports, key=lambda host: len(ports[host]), default="")
+    least = min(ports, key=lambda host: len(ports[host]), default="")
+    if mixed or not ports or not set(ports[least]) < set(ports[most]):
+        return None
+    missing = [port for port in ports[most] if port not in ports[least]]
+    figures: Figures = {
+        "least": least,
+        "few": len(ports[least]),
+        "most": most,
+        "many": len(ports[most]),
+        "missing": names(missing, 8),
+    }
+    return tell(
+        "ports_differ", least, figures,
+        ["Host {least} uses {few:RDMA port|RDMA ports} and host {most} {many}: {missing} is not "
+         "used on {least}. Where the hosts are built alike its link is down or its driver has not "
+         "brought it up, and ranks that count on it fail or wait."],
+        "ibstat (or ibv_devinfo) on both hosts: is that port active? See its cable, switch port "
+        "and dmesg; until it is mended leave it out on all hosts (NCCL_IB_HCA=^...).",
+        cited(file, lines[least], lines[most]), fault=True, confidence=0.7, area="machine",
     )  # fmt: skip

@@ -13,7 +13,7 @@ from ..finding import Evidence, Figures, Finding, cited, tell
 from ..machine.seen import names
 from .failed import ended_with, gave_up
 from .hints import host_settings
-from .interfaces import odd_interface
+from .interfaces import odd_interface, ports_differ
 from .log_rates import far_apart, impossible, tiny_pcie
 from .reaches import table_of_paths
 from .searches import searched
@@ -159,8 +159,11 @@ def built(file: str, log: NcclLog) -> Finding | None:
             if more
             else "Ranks: {ranks}, of which the log shows {seen} on {hosts:host|hosts}."
         ]
-    else:
+    elif seen:
         reason = ["The log does not say how many ranks there are, and shows {seen} on "
+                  "{hosts:host|hosts}."]  # fmt: skip
+    else:
+        reason = ["The log does not say how many ranks there are; its lines are of "
                   "{hosts:host|hosts}."]  # fmt: skip
     reason += ["Channels: {channels}."] if channels else []
     reason += ["Connections: {transports}."] if transports else []
@@ -202,14 +205,15 @@ def stuck_in_start(file: str, log: NcclLog) -> Finding | None:
         return None
     seen = {t.rank for t in begun}
     missing = [str(r) for r in range(min(log.size or 0, 10**5)) if r not in seen]
-    if _explained(log) and not 0 < len(missing) <= len(begun):
+    if _explained(log, waiting) and not 0 < len(missing) <= len(begun):
         return None  # a warning says why; ranks that are not in this log may have logs of their own
     figures: Figures = {
         "waiting": names([str(t.rank) for t in waiting]), "begun": len(begun),
         "missing": names(missing), "ranks": log.size or 0,
     }  # fmt: skip
     reason = ["Start-up is not through on rank {waiting} (begun: {begun} of {ranks})."]
-    if len(waiting) == len(begun) and not log.warned and not log.others:
+    if (len(waiting) == len(begun) and not _explained(log, waiting)
+            and (log.warned or not log.others)):  # fmt: skip
         return _cut_off(file, figures, waiting)
     if missing:
         reason.append("Nothing is heard here from rank {missing}: unless it has a log of its own, "
@@ -226,9 +230,12 @@ def stuck_in_start(file: str, log: NcclLog) -> Finding | None:
                 fault=True, confidence=0.7, area="hang")  # fmt: skip
 
 
-def _explained(log: NcclLog) -> bool:
-    """Whether a warning or a failure tells why the start is not through."""
-    return bool(log.warned) or any(t.failed for t in log.threads.values())
+def _explained(log: NcclLog, waiting: Sequence[Thread]) -> bool:
+    """Whether a warning or a failure tells why the start, once begun, is not through."""
+    begun = {t.started.file: t.started.number for t in reversed(waiting) if t.started}
+    return any(t.failed for t in log.threads.values()) or any(
+        said.line.number > begun.get(said.line.file, 0) for _, said in log.warned.values()
+    )
 
 
 def _cut_off(file: str, figures: Figures, waiting: Sequence[Thread]) -> Finding:
@@ -285,7 +292,7 @@ def aborted(file: str, log: NcclLog) -> Finding | None:
 Rule = Callable[[str, NcclLog], Finding | None]
 RULES: Final[tuple[Rule, ...]] = (
     calls_differ, gave_up, ended_with, stuck_in_start, stands_after_start,
-    aborted, odd_interface, tiny_pcie, settings,
+    aborted, odd_interface, ports_differ, tiny_pcie, settings,
     no_gpudirect, sockets_only, beside_estimate, cliques, in_memory, searched, far_apart,
     table_of_paths,
     cross_rails, host_settings, chosen, built,

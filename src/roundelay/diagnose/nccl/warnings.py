@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 from typing import Final
 
 from ...formats.nccl_log import NcclLog, Warned
 from ..finding import Figures, Finding, cited, tell
 from .causes import ASKED, CAUSES, EXPLAINED, FOLLOWS, LATER, Cause, spelled
+from .causes.cards import ONE_PROCESS
 from .causes.places import place_of
 from .hints import HINTS
 
@@ -16,6 +18,7 @@ _NAMES: Final = MappingProxyType(
      "has": "has_bytes"}
 )  # fmt: skip
 """Figures by the names of groups in patterns."""
+_HEX: Final = re.compile(r"0x[0-9a-f]{1,15}")
 LOST: Final = "peer_lost"
 TORN_DOWN: Final = next(cause for cause in CAUSES if cause.kind == "torn_down")
 """What a closed connection is behind a sound start, where no rank has failed."""
@@ -35,6 +38,8 @@ def warning_findings(file: str, log: NcclLog) -> list[Finding]:
         if through and cause is not None and cause.kind == LOST and not warned.warns:
             cause = TORN_DOWN
         if cause is not None:
+            if cause.kind == ONE_PROCESS.kind and _alone(log):
+                cause = next(c for c in (ONE_PROCESS, cause) if c.pattern.search(_said(warned)))
             if cause.kind not in found:
                 found[cause.kind] = _caused(file, count, warned, cause)
         elif warned.warns:
@@ -56,6 +61,12 @@ def warning_findings(file: str, log: NcclLog) -> list[Finding]:
     return [*found.values(), *plain[:5]]
 
 
+def _alone(log: NcclLog) -> bool:
+    """Whether several ranks are threads of one process, and no other tells anything."""
+    of = {(t.host, t.pid) for t in log.threads.values()}
+    return len(of) == 1 and len({t.rank for t in log.ranks()}) > 1
+
+
 def _through(log: NcclLog) -> bool:
     """Whether a start was completed and no thread gave up."""
     threads = log.threads.values()
@@ -75,6 +86,8 @@ def _caused(file: str, count: int, warned: Warned, cause: Cause) -> Finding:
             continue
         text = value.strip()
         name = _NAMES.get(name, name)
+        if name.endswith("_bytes") and text.startswith("0x"):
+            text = str(int(text, 16)) if _HEX.fullmatch(text) else text
         figures[name] = int(text) if text.isdecimal() and len(text) < 16 else text[:200]
     return tell(cause.kind, warned.host or file, figures, cause.reason, cause.advice,
                 cited(file, warned.line), fault=cause.fault, confidence=cause.confidence,

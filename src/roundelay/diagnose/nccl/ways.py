@@ -56,6 +56,17 @@ def sockets_only(file: str, log: NcclLog) -> Finding | None:
     if not ways or len(ways) < len(log.networks):
         return None
     figures: Figures = {"connections": sum(w.staged for w in ways)}
+    off = {f"NCCL_{way}_DISABLE": log.environment.get(f"NCCL_{way}_DISABLE", ("", None))
+           for way in ("P2P", "SHM")}  # fmt: skip
+    if all(value.rstrip(".") == "1" for value, _ in off.values()):
+        return tell(
+            "sockets_only", names(sorted({w.host for w in ways})), figures,
+            ["All connections ({connections}) go over TCP sockets, also those between ranks of one "
+             "host: the environment turns off P2P and shared memory."],
+            "Unset NCCL_P2P_DISABLE and NCCL_SHM_DISABLE, also in /etc/nccl.conf.",
+            cited(file, *(line for _, line in off.values()), *(w.first_staged for w in ways[:1])),
+            fault=True, area="machine",
+        )  # fmt: skip
     if {t.nodes for t in log.threads.values() if t.nodes} == {1}:
         return tell(
             "sockets_only", names(sorted({w.host for w in ways})), figures,
@@ -85,9 +96,16 @@ def in_memory(file: str, log: NcclLog) -> Finding | None:
     figures: Figures = {"staged": staged, "direct": direct, "all": staged + direct}
     reason = ["{staged} of {all} connections inside hosts go through the host's memory (SHM), each "
               "byte twice over PCIe, and {direct} directly from card to card (P2P)."]  # fmt: skip
-    if direct:
+    if direct and (shared := _shared(log)):
+        figures["shared"] = names(shared, 4)
+        reason.append("More than one process tells of card {shared}, so these connections are of "
+                      "several communicators, which need not go the same way.")  # fmt: skip
+    elif direct:
         reason.append("So it is where some cards are on different sockets or PCIe roots, which "
-                      "NCCL does not join by P2P; they bound the ring.")  # fmt: skip
+                      "NCCL does not join by P2P; they bound the ring."
+                      if not log.networks else
+                      "So it is where some cards are on different sockets or PCIe roots, which "
+                      "NCCL does not join by P2P.")  # fmt: skip
     else:
         reason.append("Without NVLink that is usual: the driver offers no P2P for these cards "
                       "(GeForce), they are far apart, or NCCL_P2P_DISABLE or NCCL_P2P_LEVEL, a "
@@ -97,3 +115,12 @@ def in_memory(file: str, log: NcclLog) -> Finding | None:
         "See nvidia-smi topo -p2p r and topo -m; where P2P is to be had and works, NCCL_P2P_LEVEL="
         "SYS allows it over longer ways: measure both.", confidence=0.85, area="machine",
     )  # fmt: skip
+
+
+def _shared(log: NcclLog) -> list[str]:
+    """Cards of which more than one process tells."""
+    pids: dict[tuple[str, int], set[str]] = {}
+    for thread in log.threads.values():
+        if thread.device is not None and thread.vias:
+            pids.setdefault((thread.host, thread.device), set()).add(thread.pid)
+    return sorted(str(card) for (_, card), seen in pids.items() if len(seen) > 1)

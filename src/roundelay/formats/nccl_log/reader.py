@@ -31,6 +31,9 @@ _OLD: Final = re.compile(
 """A line of versions before 2.4, which do not say NCCL."""
 _LAST: Final = re.compile(rb"Last error:\s*$")
 """Before the text of a warning where torch has written it without the rest of the log."""
+_LAST_HERE: Final = re.compile(rb"Last error: *([^\s\\].{8,600})")
+"""The same where the text stands behind it in the line."""
+_RANKED: Final = re.compile(rb"^\d{1,7}: ")
 _MARK: Final = re.compile(rb"^[^\w\n]*(?:\[\w+\]:)?\s*")
 _NOTED: Final = (
     b"P2P is disabled", b"NVLS multicast", b"ncclMaxSharedMem", b"Topology detection",
@@ -73,13 +76,16 @@ _FAILURE: Final = re.compile(
     rb"HSA_STATUS_ERROR\w{0,60}|"
     rb"(?<=may be unrelated\) ').{1,400}(?=')|NET/(?:IB|OFI|Socket)\w* ?: ?(?!Using|\d)\w.{1,300}|"
     rb"Function: \w{1,60} Line: \d{1,9}: (NET/OFI (?!Running|Setting|Using|Selected)\w.{1,300})|"
-    rb"Duplicate GPU detected.{1,200}|Call to ibv_\w{1,40} failed.{0,200}"
+    rb"Duplicate GPU detected.{1,200}|NET/OFI Unexpected number of .{1,120}|"
+    rb"Failed to bind NVLink SHARP.{1,160}|all the NVSwitch multicast .{1,80}|"
+    rb"NCCL EP timeout for .{1,120}|UCX +ERROR +failed to (?:insert region|reg).{0,160}|"
+    rb"Call to ibv_\w{1,40} failed.{0,200}"
 )
 """What NCCL or a library below it says, in a line of another program."""
 _SAYING: Final = re.compile(
     rb"failure|may be unrelated|Duplicate GPU|NET/|ibv|nccl|Nccl|CCL|UDA|uda [eE]|HIP |cudaE|hipE|"
     rb"Error 80|etry count|no usable t|Unre|UNDEL|gdr|GDR|HSA_S|access fault|peer acc|CUBLAS|"
-    rb"rendezvous|by subset|locked mem"
+    rb"rendezvous|by subset|locked mem|UCX|NVLink SHARP|multicast"
 )
 """What a line has that may say either: one quick look, for most lines say neither."""
 LONG_BAR: Final = 400
@@ -207,7 +213,9 @@ class Reader:
         """What NCCL or a library below it has said, and what its call ended with, by others."""
         if _SAYING.search(raw) is None:
             return
-        if (failure := _FAILURE.search(raw)) is not None:
+        if b"Last error: " in raw and (here := _LAST_HERE.search(raw)) is not None:
+            self._heard(number, _RANKED.sub(b"", here[1]).strip(), raw)
+        elif (failure := _FAILURE.search(raw)) is not None:
             self._heard(number, (failure[1] or failure[0]).strip(), raw)
         if b"nccl" in raw or b"CCL" in raw or b"Nccl" in raw:
             for found in _RESULT.findall(raw[:LONGEST]):

@@ -34,6 +34,7 @@ ANCHORS: Final = (
     b"not in group", b"lost", b"xec", b"KeyboardI", b"retry:", b"hape", b"unable", b"not find",
     b"xitCode", b"xit Code", b"fulfill", b"scheduled", b"HYDU", b"bad_alloc", b"xhausted",
     b"uneven", b"twice", b"show up", b"topologies", b"issing proc",
+    b"Fatal Python", b"[mori]",
 )  # fmt: skip
 """One of which stands in every line that a phrase is looked for in."""
 _NCCL: Final = (b"CCL INFO ", b"CCL WARN ")

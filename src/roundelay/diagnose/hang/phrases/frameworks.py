@@ -10,6 +10,15 @@ _MISMATCH: Final = (
 )
 FRAMEWORKS: Final = (
     phrase(
+        "network_error", r"\[mori\].{0,160}?(?P<said>BuildRdmaConn|ibverbs.{0,60}failed.{0,60})",
+        "hang",
+        "MoRI, which moves data between servers over RDMA, could not set a connection up ({said}). "
+        "Connections of others that are closed, and signals that end processes, follow from it.",
+        "See that both servers live and run the same version of MoRI, that ibv_devinfo shows their "
+        "network cards active in the container, and ib_write_bw between the two.",
+        confidence=0.8,
+    ),
+    phrase(
         "never_called", r"submitted to be reduced, gathered or broadcasted by subset of ranks",
         "hang",
         "Rank {late} has not handed in tensors that others wait for ({what}): it is late, has "

@@ -63,6 +63,16 @@ HOST: Final = (
         "and data on a host, loading in parts (mmap, low_cpu_mem_usage).",
     ),
     phrase(
+        "crashed", r"Fatal Python error: (?P<said>\w+): .{0,60}must be called with", "hang",
+        "A process of Python has ended itself: {said} was called without the lock of the "
+        "interpreter (GIL), by native code of an extension or a thread of it. The others lose "
+        "their connections to it.",
+        "Run that process with PYTHONFAULTHANDLER=1 and read its stacks (or gdb's, of the core): "
+        "the extension that stands on top is at fault; take a version of it that is built for this "
+        "Python and torch.",
+        confidence=0.85,
+    ),
+    phrase(
         "disk_full", r"No space left on device|Disk quota exceeded", "machine",
         "A disk or a quota is full where something is written (a checkpoint, a cache, /tmp).",
         "df -h and df -i, quota; write elsewhere (TMPDIR, the checkpoints' folder), and remove "

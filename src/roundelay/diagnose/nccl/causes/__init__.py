@@ -29,6 +29,8 @@ EXPLAINED: Final = MappingProxyType(
         "buffer_not_registered": ("nvls_failed",),
         "ras_port": ("no_port",),
         "proxy_failed": ("peer_lost",),
+        "nvls_full": ("nvls_failed", "out_of_memory"),
+        "experts_silent": ("program_failed", "call_refused", "helper_without_card", "card_failed"),
         "program_failed": ("call_refused", "helper_without_card", "card_failed", "launch_refused"),
         "card_broken": ("call_refused", "helper_without_card", "card_failed", "program_failed"),
     }
@@ -39,7 +41,7 @@ FOLLOWS: Final = re.compile(
     r"Connection closed by|Error encountered progressing|Proxy Call to rank|Proxy thread error|"
     r"encountered a fatal error|ibv_(?:destroy|dereg)|Poll failed|ibv_get_async_event failed|"
     r"Got CQE with error|thread\] Accept "
-    r"failed|OFI NCCL failure",
+    r"failed|OFI NCCL failure|sync deviceStream error|failed in destroy/abort",
     re.I,
 )
 """Of lines that come after another error."""

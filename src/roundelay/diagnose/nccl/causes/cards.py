@@ -28,6 +28,12 @@ CARDS: Final = (
           "Take such buffers with ncclMemAlloc (in torch a MemPool of it), or a newer NCCL; "
           "NCCL_LOCAL_REGISTER=0 and NCCL_GRAPH_REGISTER=0 do without registration.",
           confidence=0.8),
+    cause("nvls_full", r"all the NVSwitch multicast (?P<what>.{0,40}) are used", "machine",
+          "Every place for sums in the NVSwitches (NVLS, multicast) is taken, so that NCCL gets "
+          "none for a further communicator: an out of memory that stands beside it means these "
+          "places, and not the card's memory.",
+          "NCCL_NVLS_ENABLE=0 does without; else make fewer communicators that use NVLS, destroy "
+          "those that are no longer needed, and end jobs that still hold cards."),
     cause("nvls_failed", r"NVLink SHARP|cuMulticast|nvls\.cc\S* .*(?:CUDA|Cuda) (?:failure|error)",
           "machine",
           "Setting up the sums in the NVSwitch (NVLS) failed: NCCL believes that they are to be "
@@ -184,6 +190,14 @@ CARDS: Final = (
           "other ranks wait for this one.",
           "Run with AMD_SERIALIZE_KERNEL=3 (HIP_LAUNCH_BLOCKING=1) to find the kernel; with more "
           "cards try NCCL_P2P_DISABLE=1 and iommu=pt; see dmesg | grep amdgpu.", confidence=0.75),
+    cause("no_peer_access", r"shm\.cc\S* .*(?P<what>peer access is not supported[\w ]*)", "machine",
+          "One card cannot reach another's memory ({what}), and NCCL meets it where ranks exchange "
+          "through the host's memory (shm.cc), not in P2P: as a rule cuMem takes the host's "
+          "buffers, and the driver, a virtual machine or the PCIe switches do not allow it "
+          "between these cards.",
+          "NCCL_CUMEM_HOST_ENABLE=0 takes the host's buffers in /dev/shm instead, NCCL_SHM_DISABLE="
+          "1 does without them; NCCL_P2P_DISABLE=1 alone does not help. See nvidia-smi topo -p2p "
+          "r, and another version of NCCL.", confidence=0.8),
     cause("no_peer_access", r"(?P<what>failed to open CUDA IPC handle.*|peer access is not "
           r"supported|peer mapping resources exhausted)", "machine",
           "One card cannot reach another's memory ({what}), though NCCL had chosen that way: each "
@@ -233,3 +247,14 @@ CARDS: Final = (
           "See nvidia-smi topo -p2p r; a driver without P2P for these cards (GeForce), ACS or the "
           "IOMMU, and virtual machines do that.", confidence=0.8),
 )  # fmt: skip
+ONE_PROCESS: Final = cause(
+    "no_peer_access", r"(?P<what>(?:hip|cuda)Ipc\w+.*|p2p\.cc\S* .*(?:Cuda|HIP) failure.*)",
+    "machine",
+    "A card's memory cannot be handed on to another ({what}), though NCCL had chosen that way "
+    "(P2P), and all ranks are of one process, which sees their cards: driver, kernel or IOMMU do "
+    "not allow P2P between these cards.",
+    "Try NCCL_P2P_DISABLE=1: if that works, this is it. Bring the driver up to date (for AMD that "
+    "of ROCm instead of the kernel's own), boot with iommu=pt (AMD), and see nvidia-smi topo -p2p "
+    "r or rocm-smi --showtopo.", confidence=0.8,
+)  # fmt: skip
+"""Where no process lacks a card of another's."""

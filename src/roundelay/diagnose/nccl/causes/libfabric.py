@@ -45,6 +45,18 @@ LIBFABRIC: Final = (
           "what is not on both hosts, or a container does not see the network card.",
           "ucx_info -d on both hosts; unset UCX_TLS and UCX_NET_DEVICES, or name what both have "
           "(rc,cuda_copy,cuda_ipc,sm,self)."),
+    cause("ucx_refuses", r"UCX +ERROR.*failed to (?P<what>insert region|reg\w* )", "machine",
+          "UCX cannot register memory with the network card (failed to {what}), and the connection "
+          "is not made: as a rule it is a card's memory for GPUDirect RDMA, which this build of "
+          "UCX (without CUDA or ROCm) or the driver does not take.",
+          "Take the plugin's own RDMA instead of UCX (NCCL_PLUGIN_P2P=ib), or a UCX that is built "
+          "for this CUDA or ROCm (ucx_info -d); NCCL_NET_GDR_LEVEL=LOC shows whether GPUDirect "
+          "RDMA is at fault.", confidence=0.8),
+    cause("ucx_refuses", r"UCX error \S+ '-?\d+' (?P<what>.+)", "machine",
+          "The network plugin goes over UCX, which refuses a call ({what}); the connection is not "
+          "made.",
+          "Lines of UCX before it say more (UCX_LOG_LEVEL=info); NCCL_PLUGIN_P2P=ib takes the "
+          "plugin's own RDMA instead of UCX.", confidence=0.7),
     cause("tcpx", r"ctrl timeout cnt|tcpx\w*.*(?P<what>timeout|fail\w*|error|cannot|could not)|"
           r"(?:FasTrak|fastrak|GPUDirectTCPX).*?(?P<said>timeout|fail\w*|error|cannot|could not|"
           r"unable)", "machine",

@@ -12,6 +12,13 @@ _ROOM: Final = (
 )
 
 MEMORY: Final = (
+    cause("window_space", r"No suitable space found to accommodate size=(?P<needed>\w+) within "
+          r"limit=(?P<has>\w+)", "machine",
+          "A window for symmetric memory does not fit: of the addresses that NCCL keeps for "
+          "windows ({has_bytes}) no free stretch of {needed_bytes} is left. Windows that were "
+          "registered before hold them; memory itself is not short by this.",
+          "Register each buffer once, and deregister windows that are done with; NCCL_WIN_STRIDE "
+          "larger keeps more addresses; a newer NCCL."),
     cause("segment_unnamed", r"(?:attaching to|open) .*?/dev/shm/nccl-(?:[\s(:,]|[^\x00-\x7f]|$)",
           "machine",
           "A segment of shared memory without a name was to be opened: one process allocates the "

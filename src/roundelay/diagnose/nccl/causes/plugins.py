@@ -44,14 +44,22 @@ PLUGINS: Final = (
           "tuner, so that the start ends.",
           "Unset NCCL_ALGO and NCCL_PROTO, also in /etc/nccl.conf; else NCCL_TUNER_PLUGIN=none, or "
           "another version of the plugin.", confidence=0.85),
-    cause("no_efa", r"NET/OFI.*?(?:Only EFA provider|No eligible provider|initiali[sz]ation failed|"
-          r"optimal provider|No provider)|aws-ofi-nccl.*fail", "machine",
+    cause("no_efa", r"NET/OFI.*?(?:Only EFA provider|No eligible provider|"
+          r"initiali[sz](?:ation|ing plugin) failed|optimal provider|No provider|"
+          r"protocol that worked)|aws-ofi-nccl.*fail", "machine",
           "The plugin of libfabric finds no network card of EFA (or another one that it may use), "
           "so NCCL goes over TCP sockets or stops: the instance has none, the container does not "
           "see it, or this libfabric was built without its provider (see FI_PROVIDER).",
           "Run fi_info -p efa on the host and in the container; give it /dev/infiniband and the "
           "device plugin's vpc.amazonaws.com/efa, and a kind of instance with EFA. Where there is "
           "none remove the plugin (NCCL_NET_PLUGIN=none).", confidence=0.85),
+    cause("rails_differ", r"Unexpected number of remote rails for dev (?P<device>\d+)\. Expected "
+          r"(?P<wanted>\d+) but got (?P<found>\d+)", "machine",
+          "Two hosts do not put their network cards (EFA) together alike: of device {device} one "
+          "side has {wanted} rails and the other {found}, so that no connection is made.",
+          "Let all hosts group alike: the same number of network cards in each container, one "
+          "version of the plugin and one topology file; OFI_NCCL_FORCE_NUM_RAILS sets the number "
+          "for all."),
     cause("efa_transfer", r"NET/OFI.*?(?:completed with error|CQE|completion.*error|"
           r"Request .*error)", "machine",
           "A transfer over libfabric (EFA) has failed: the rank at the other end is gone, or the "

@@ -20,6 +20,14 @@ _UNSET: Final = (
 )
 
 PROGRAM: Final = (
+    cause("experts_silent", r"NCCL EP timeout for (?P<what>\w+) receive, rank (?P<rank>\d+).*?"
+          r"src_rank (?P<source>\d+)", "hang",
+          "Rank {rank} waited in vain for tokens of rank {source} (NCCL EP, {what}), until its "
+          "kernel gave up. A launch failure and warnings that follow come of that, and so does the "
+          "rest of the way down.",
+          "See whether rank {source} made the same dispatch or combine and in the same order, and "
+          "that two handles of one group are not used at once; then look at the links between the "
+          "two.", confidence=0.8),
     cause("rank_twice", r"rank (?P<rank>\d+) of (?P<ranks>\d+) ranks has already checked in",
           "machine",
           "Two processes say that they are rank {rank} of {ranks}: the launcher gives ranks twice, "

@@ -11,6 +11,13 @@ from typing import Final
 from .cause import cause
 
 _ADDRESS: Final = r"(?P<address>[\w.:%\[\]-]+)<\d+>.*?"
+_MAGIC: Final = r"wrong magic (?:0x)?"
+_KEEP_OUT: Final = (
+    "Find who comes to this port (ss -tnp on that host; targets of Prometheus, a load balancer's "
+    "checks, a scanner for security) and keep it from the ports that NCCL takes "
+    "(net.ipv4.ip_local_port_range), or keep NCCL to an inner network (NCCL_SOCKET_IFNAME). If the "
+    "job hangs behind it, take a newer NCCL."
+)
 _NAME_ONE: Final = (
     "Name the interface that all hosts share: NCCL_SOCKET_IFNAME=eth0 (or =^docker,lo to leave "
     "some out), and open the ports between the hosts."
@@ -155,16 +162,26 @@ SOCKETS: Final = (
           "machine",
           "NCCL_COMM_ID is not an address and a port.",
           "Set it to address:port (of rank 0's host) on all ranks, or unset it."),
-    cause("address_empty", r"address with family (?P<family>\d+) is neither|unsupported IP family",
-          "machine",
+    cause("address_empty", r"address +(?:\S+ )?with family (?P<family>\d+) is neither|"
+          r"unsupported IP family", "machine",
           "The address of another rank that has come is none: the two sides do not use the same "
           "network (one loads a network plugin, the other goes over NCCL's own sockets), run "
           "different versions of NCCL or of the plugin, or that rank has failed before it filled "
           "it in.",
           "Compare Using network (NCCL_DEBUG=INFO), NCCL_NET and NCCL_NET_PLUGIN, and NCCL's "
           "version in every process (torch.cuda.nccl.version()): one library and one plugin on all "
-          "hosts; else see the first error of the other ranks.",
+          "hosts; else see the first error of the other ranks. Where two ranks send to one another "
+          "before they receive, put ncclSend and ncclRecv into one group.",
           confidence=0.75),
+    cause("stranger", _MAGIC + r"(?P<found>\w*(?:20544547|54534f50|44414548|20545550|20495250|"
+          r"4954504f|50545448))\b", "machine",
+          "A connection came that speaks HTTP: the bytes at the place of NCCL's mark ({found}, the "
+          "last first) begin a request, as a monitor such as Prometheus, a health check or a "
+          "scanner of ports sends it. No rank of the job sends that.", _KEEP_OUT),
+    cause("stranger", _MAGIC + r"(?P<found>\w*(?:2d485353|\w{12}0316))\b", "machine",
+          "A connection came that speaks SSH or TLS: the bytes at the place of NCCL's mark "
+          "({found}, the last first) begin so, as a scanner of ports or another program's client "
+          "sends. No rank of the job sends that.", _KEEP_OUT),
     cause("stranger", r"wrong (?:type|magic) (?P<found>\w+) != (?P<due>\w+)", "machine",
           "A connection came that is of another kind ({found} where {due} was expected): hosts run "
           "NCCL of different versions or settings, or another job or a scanner of ports comes to "
