@@ -289,4 +289,5 @@ def _table_facts(table: Table, file: str) -> Facts:
         card=names.pop() if len(names) == 1 else None, ranks=table.ranks, nodes=table.nodes,
         busbw={"": best[0]}, average=table.average, evidence={"busbw": cited},
         max_bytes=max(row.size for row in table.rows) or None,
+        settings={name: value for name, value in table.settings if name != "NCCL_IB_HCA"},
     )  # fmt: skip
