@@ -100,7 +100,8 @@ def channels(case: Case) -> Finding | None:
     count, rate = name.rpartition("=")[2], told[name]
     figures: Figures = {"channels": int(count), "free_GBps": free}
     reason: list[str]
-    if rate is not None and count == "1" and abs(rate - free) < SAME * free:
+    between = (case.nodes or 1) > 1
+    if rate is not None and count == "1" and between and abs(rate - free) < SAME * free:
         reason = ["With one channel it is as fast as with the number unset, {free_GBps} GB/s: as "
                   "where one channel carries it anyway. A channel uses one network card at a "
                   "time, and the others of a host carry little or nothing."]  # fmt: skip
