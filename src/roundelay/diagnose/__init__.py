@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..errors import RoundelayError
 from ..formats.deepep import Printed, printed_in
@@ -278,6 +278,13 @@ def _other_card(table: Table, cluster: Cluster) -> str | None:
     return None
 
 
+WAYS: Final = frozenset(
+    ("NCCL_IB_DISABLE", "NCCL_NET", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_SOCKET_IFNAME",
+     "NCCL_NET_GDR_LEVEL")
+)  # fmt: skip
+"""Settings of a command that take a way from data; others are often set on purpose, to compare."""
+
+
 def _table_facts(table: Table, file: str) -> Facts:
     best = max(
         ((t.busbw, row) for row in table.rows for _, t in row.timings()), key=lambda pair: pair[0]
@@ -289,4 +296,5 @@ def _table_facts(table: Table, file: str) -> Facts:
         card=names.pop() if len(names) == 1 else None, ranks=table.ranks, nodes=table.nodes,
         busbw={"": best[0]}, average=table.average, evidence={"busbw": cited},
         max_bytes=max(row.size for row in table.rows) or None,
+        settings={name: value for name, value in table.settings if name in WAYS},
     )  # fmt: skip

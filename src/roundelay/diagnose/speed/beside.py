@@ -11,6 +11,10 @@ from ..finding import Evidence, Figures, Finding, tell
 
 ALIKE: Final = 0.05
 """Of the time: runs on one machine differ by as much of themselves."""
+LARGE: Final = 2**20
+"""Bytes from which a rate tells more than latency."""
+SLOWER: Final = 1.3
+"""Times as long, of sizes that are nearly the same."""
 RATES: Final = (100, 200, 400, 800)
 """Gb/s of a port of a network card."""
 
@@ -18,7 +22,7 @@ RATES: Final = (100, 200, 400, 800)
 def beside_findings(file: str, tables: Sequence[Table]) -> list[Finding]:
     """Two tables of one thing, and ranks that are fewer than the network cards named."""
     found = [_two(file, *tables)] if len(tables) == 2 else []
-    found += [_one_each(file, table) for table in tables]
+    found += [_unaligned(file, tables), *(_one_each(file, table) for table in tables)]
     return [finding for finding in found if finding is not None]
 
 
@@ -46,6 +50,32 @@ def _two(file: str, first: Table, second: Table) -> Finding | None:
         "Repeat each a few times, on the same nodes, before a difference is believed.",
         tuple(Evidence(file, row.line, row.text) for row in (a, b)), confidence=0.85,
     )  # fmt: skip
+
+
+def _unaligned(file: str, tables: Sequence[Table]) -> Finding | None:
+    """A size that is no multiple of 16, beside one that is, and much slower."""
+    rows = [(table.collective, row) for table in tables for row in table.rows if row.size > LARGE]
+    for name, odd in rows:
+        near = [row for other, row in rows if other == name and odd.size % 16
+                and not row.size % 16 and abs(row.size - odd.size) < 0.01 * odd.size]  # fmt: skip
+        if not near or odd.best.time_us < SLOWER * near[0].best.time_us:
+            continue
+        figures: Figures = {
+            "odd": odd.size, "even": near[0].size, "odd_GBps": odd.best.busbw,
+            "even_GBps": near[0].best.busbw, "times": odd.best.time_us / near[0].best.time_us,
+        }  # fmt: skip
+        return tell(
+            "two_runs", name or file, figures,
+            ["A size of {odd} B is no multiple of 16 and takes {times} times as long as one of "
+             "{even} B: {odd_GBps} GB/s beside {even_GBps} GB/s.",
+             "Kernels copy 16 bytes at once only where sizes and addresses allow it, and piece by "
+             "piece elsewhere. No link differs between the two."],
+            "Use sizes and offsets that are multiples of 16 bytes, and compare runs at the same "
+            "size.",
+            (Evidence(file, odd.line, odd.text), Evidence(file, near[0].line, near[0].text)),
+            confidence=0.8,
+        )  # fmt: skip
+    return None
 
 
 def _what(table: Table) -> tuple[object, ...]:

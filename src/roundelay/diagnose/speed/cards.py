@@ -54,6 +54,7 @@ _CARDS: Final[tuple[tuple[re.Pattern[str], Card], ...]] = tuple(
         (r"\bV100\b.*PCIe|\bP100\b.*PCIe", Card("none", 0.0, 3)),
         (r"\bV100S?\b", Card("cube", 150.0, 3)),
         (r"\bP100\b", Card("cube", 80.0, 3)),
+        (r"\bMI(?:50|60|100)\b", Card("bridge", 138.0, 4)),
         (r"\bMI3[02]\d[AX]?\b", Card("mesh", 448.0, 5)),
         (r"\bMI35\d[X]?\b", Card("mesh", 537.6, 5)),
     )

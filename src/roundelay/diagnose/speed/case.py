@@ -13,7 +13,7 @@ from ...errors import RoundelayError
 from ...formats.nccl_tests import Row, Table, Timing, bus_factor
 from ...topology import Cluster
 from ..finding import Evidence, Figures, Finding, tell
-from .cards import Card, card_of
+from .cards import Card, card_of, instance_of
 from .expected import Judged, Predict
 from .facts import Facts
 
@@ -78,7 +78,8 @@ class Case:
     def nics_assumed(self) -> bool:
         """Whether the network cards are those of machines with such cards, and not told."""
         facts = self.facts
-        told = facts.nic or facts.nic_per_card or facts.node_line or facts.machine
+        known = facts.machine and instance_of(facts.machine)
+        told = facts.nic or facts.nic_per_card or facts.node_line or known
         return self.assumed and not told
 
     @property

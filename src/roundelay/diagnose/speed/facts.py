@@ -50,6 +50,9 @@ class Facts:
         per_nic: what each network card was measured to carry.
         node_line: line rate of all network cards of a host.
         runs: busbw of the same test, one run after another.
+        p2p: one way between two cards with P2P ("on") and without ("off").
+        copies: between the host's memory and a card, by way ("in", "out") and what copies ("sm",
+            "ce" or "").
         wrong: wrong elements.
         texts: sentences by name.
         evidence: where each was read.
@@ -113,6 +116,8 @@ class Facts:
     per_nic: float | None = None
     node_line: float | None = None
     runs: tuple[float, ...] = ()
+    p2p: dict[str, float] = field(default_factory=dict)
+    copies: dict[tuple[str, str], float] = field(default_factory=dict)
     wrong: int | None = None
     evidence: dict[str, tuple[Evidence, ...]] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()

@@ -24,7 +24,11 @@ from .facts_names import BOTH, COUNTS, GBPS, LABEL_NODES, MACHINES, MEASURES, RA
 from .facts_series import LONGEST, MOST, is_sentence, odd, take_runs, take_series
 from .quantities import count_of, number_in, rate_of, said, slot_in
 
+OFF: Final = frozenset(("off", "disabled", "without"))
+ON_OFF: Final = OFF | {"on", "enabled", "with"}
 MEASURED_WORDS: Final = frozenset(("measured", "busbw", "got", "achieved", "write", "iperf"))
+PROCESSES: Final = frozenset(("processes_per_node", "ranks_per_node", "nproc_per_node", "ppn"))
+"""Names that count cards of a host only where nothing else does."""
 DEEP: Final = 3
 """Objects in one another that are read."""
 
@@ -52,6 +56,7 @@ class _Reader:
     def __init__(self, facts: Facts, text: str) -> None:
         self.facts, self._text = facts, text
         self._each: int | None = None
+        self._processes: int | None = None
 
     def take(self, name: str, value: Any, deep: int = 0) -> None:
         """Understand one, or put its name with those that are not."""
@@ -88,6 +93,7 @@ class _Reader:
     def settle(self) -> None:
         """What is only known once all is read: of how many cards "8 x H100" speaks."""
         facts, each = self.facts, self._each
+        facts.cards = facts.cards or self._processes
         self._times_by_nodes()
         if each and facts.ranks is None and facts.cards is None:
             if (facts.nodes or 1) > 1:
@@ -120,6 +126,9 @@ class _Reader:
 
     def _count(self, field: str, name: str, value: Any) -> str | None:
         count = count_of(value)
+        if field == "cards" and name.lower() in PROCESSES and count is not None:
+            self._processes = count  # each may have several cards
+            return field
         if count is not None:
             return self._set(field, count)
         if field == "wrong" and value == 0:
@@ -182,6 +191,14 @@ class _Reader:
             and not has & {"measured", "busbw"}
         ):
             return self._set("node_line", rate)
+        if {"host", "device", "to"} <= has and has & {"memcpy", "copy"}:
+            into = words.index("host") < words.index("device")
+            by = next((way for way in ("sm", "ce") if way in has), "")
+            facts.copies["in" if into else "out", by] = rate / 2 if has & BOTH else rate
+            return "copies"
+        if "p2p" in has and has & ON_OFF:
+            facts.p2p["off" if has & OFF else "on"] = rate / 2 if has & BOTH else rate
+            return "p2p"
         if "to" in has and len(has) < 5:  # a test of the wire, with memory of the host or the cards
             if has & {"host", "cpu"} and not has & {"gpu", "device", "cuda"}:
                 return self._set("wire_test", rate)

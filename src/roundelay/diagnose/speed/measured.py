@@ -22,6 +22,8 @@ RINGS: Final = frozenset(("all_reduce", "all_gather", "reduce_scatter"))
 """Collectives of which a ring's busbw is a rate between hosts."""
 LARGE: Final = 2**26
 """Bytes: from this size on, a rate tells what the links carry."""
+LONG_US: Final = 200.0
+"""us: a small call that takes more is slow by any network between cards."""
 SMALL: Final = 2**20
 """Bytes: where no size is larger, times are latency."""
 FLAT_FROM: Final = 2**24
@@ -130,10 +132,16 @@ def _small(file: str, table: Table) -> Finding | None:
     if largest >= SMALL or not times or _wrong(table) or _grows(table):
         return None
     figures: Figures = {"largest_bytes": largest, "least_us": min(times), "most_us": max(times)}
+    reason = ["Sizes go up to {largest_bytes} only, and calls take {least_us} to {most_us} us: "
+              "that is latency, of which the rate follows. What the links carry cannot be told "
+              "from it."]  # fmt: skip
+    if min(times) > LONG_US and max(times) < 2 * min(times):
+        reason.append("That is long: some tens of us are usual. Whatever the size, a call takes "
+                      "the same, so something costs it each time: many ranks over a slow way "
+                      "between hosts (TCP sockets), the host that launches it, or a process that "
+                      "shares its cores.")  # fmt: skip
     return tell(
-        "small_only", table.collective or file, figures,
-        ["Sizes go up to {largest_bytes} only, and calls take {least_us} to {most_us} us: that is "
-         "latency, of which the rate follows. What the links carry cannot be told from it."],
+        "small_only", table.collective or file, figures, reason,
         "Run up to 8 GiB to see bandwidth: -b 8 -e 8G -f 2.",
         tuple(Evidence(file, row.line, row.text) for row in table.rows[-1:]), confidence=0.9,
     )  # fmt: skip

@@ -21,13 +21,13 @@ from .measured import measured_findings
 
 KNOWN: Final = ("card", "ranks", "nodes", "cards", "nics", "nic", "nic_per_card", "inside", "busbw",
                 "algbw", "peak", "average", "measured", "network", "expected", "before", "after",
-                "by_nodes", "by_ranks", "by_version", "by_pair", "runs", "layouts",
+                "by_nodes", "by_ranks", "by_version", "by_pair", "runs", "p2p", "layouts",
                 "layout_times", "times", "sizes",
                 "settings", "machine")  # fmt: skip
 """Facts that are told where nothing follows from them."""
 MEASURED: Final = frozenset(("busbw", "algbw", "peak", "measured", "before", "by_nodes", "by_ranks",
                              "by_version", "by_pair", "runs", "average", "times",
-                             "layouts", "layout_times"))  # fmt: skip
+                             "layouts", "layout_times", "p2p", "copies"))  # fmt: skip
 CARRIERS: Final = frozenset(("card", "nic", "nic_per_card", "inside", "machine"))
 """Facts of which one of each kind is needed to judge."""
 _WANTED: Final = MappingProxyType({

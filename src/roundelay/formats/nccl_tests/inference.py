@@ -33,6 +33,11 @@ PROGRAMS: Final = MappingProxyType(
 )
 """Our names, by the programs of nccl-tests without their `_perf`."""
 _PROGRAM: Final = re.compile(rf"\b({'|'.join(PROGRAMS)})_perf\b")
+_NEURON: Final = MappingProxyType(
+    {"allr": "all_reduce", "allg": "all_gather", "redsct": "reduce_scatter"}
+)
+_NCCOM: Final = re.compile(rf"\bnccom-test\b.*\s({'|'.join(_NEURON)})\b")
+"""The test of AWS Neuron, which prints such tables, and its words for collectives."""
 
 _HINT: Final = re.compile(
     rf"^\W*(?:nccl\W+)?({'|'.join(name.replace('_', '_?') for name in PROGRAMS)})\b"
@@ -87,6 +92,9 @@ def bus_factor(collective: str, ranks: int) -> Fraction:
 def program(text: str) -> str | None:
     """The collective whose program a line names."""
     found = _PROGRAM.search(text)
+    other = _NCCOM.search(text)
+    if found is None and other:
+        return _NEURON[other[1]]
     return PROGRAMS[found[1]] if found else None
 
 
@@ -153,10 +161,14 @@ def infer(
     pieces = _pieces(rows)
     span = Span.of(rows)
     fitting = [name for name in _KINDS if _fits(name, rows, pieces, span, ranks, name == hint)]
+    plain = [name for name in fitting if _prints_neither(name) or name == hint]
+    if plain and rows[0].dtype and rows[0].redop is None and rows[0].root is None:
+        fitting = plain  # the others' rows have an operation or a root
     fitting.sort(key=lambda name: name != hint)
     names = [stated] if stated else fitting
     known = stated if stated in _KINDS else None
-    if ranks is not None and ranks > 1 and known and span and contradicts(known, ranks, span):
+    odd = bool(known and span and contradicts(known, ranks or 0, span)) if ranks else False
+    if ranks is not None and span and (odd or not names):
         other = infer(rows, stated, None, hint)
         if other.ranks is not None and other.ranks > ranks:
             return other  # lines of ranks are missing
@@ -171,9 +183,16 @@ def infer(
     return Guess(tuple(names), _roundest(*found), "factor")
 
 
+def _prints_neither(name: str) -> bool:
+    """Whether rows of a collective may have neither an operation nor a root."""
+    return not _KINDS[name].sums and not _KINDS[name].rooted
+
+
 def contradicts(name: str, ranks: int, span: Span) -> bool:
     """Whether a factor other than that of so many ranks lies between busbw and algbw."""
     factor = float(bus_factor(name, ranks))
+    if not factor and span.low > 0:
+        return True  # of one rank busbw is 0
     return not 0.97 * span.low <= factor <= 1.03 * span.high and span.low > 1.02
 
 
@@ -218,7 +237,8 @@ def _fits(
 def _checked_in_place(rows: Sequence[Row], unsaid: bool) -> bool:
     """Whether results in place are checked; `unsaid` if none are checked at all."""
     both = [(row.out_of_place, row.in_place) for row in rows]
-    found = [_checked(inside) for out, inside in both if out and inside and _checked(out)]
+    found = [_checked(inside) and (inside.error or 0.0) <= max(1.0, out.error or 0.0)
+             for out, inside in both if out and inside and _checked(out)]  # fmt: skip
     return any(found) if found else unsaid
 
 

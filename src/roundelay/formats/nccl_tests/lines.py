@@ -19,7 +19,7 @@ _QUOTE: Final = re.compile(r"^[>\s]+")
 
 _LOGGED: Final = re.compile(rb"\S+:\d+:\d+ (?:\[-?\d+\] )?NCCL (?:INFO|WARN|TRACE|ABORT)\b")
 _TELLS: Final = re.compile(
-    rb"#|_perf\b|bw|\((?:us|ms|s)\)|version|\b(?:%b)\b|\bRank\b|bandwidth|Out of bounds|"
+    rb"#|_perf\b|nccom-test|bw|\((?:us|ms|s)\)|version|\b(?:%b)\b|\bRank\b|bandwidth|Out of bounds|"
     rb"^\W*(?:nccl\W*)?(?:all_?(?:reduce|gather|toall)|reduce|broadcast|gather|scatter|sendrecv)|"
     rb"^\d+(?:\.\d*)?,.*,\d|^(?:\W|\d|_|std(?:out|err)|[eE](?=[-+]\d)|(?:nan|inf|n/?a|[KMGT]i?B?|B)\b)*+$"
     % b"|".join(name.encode() for name in ITEM_BYTES),

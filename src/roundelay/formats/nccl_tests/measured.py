@@ -94,6 +94,7 @@ class Table:
         average: the average bus bandwidth that the text states, in GB/s.
         failed: values out of bounds that the text states as a failure.
         named: network cards that the command names (NCCL_IB_HCA).
+        settings: variables of NCCL that the command sets.
     """
 
     line: int
@@ -107,11 +108,12 @@ class Table:
     average: float | None
     failed: int = 0
     named: tuple[str, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
 
     @property
     def nodes(self) -> int | None:
         """How many hosts the ranks are on; None if the text does not list them all."""
-        if self.ranks_from == "factor":
+        if self.ranks_from != "text" and self.devices:
             return None
         return len({device.host for device in self.devices}) or None
 

@@ -38,7 +38,11 @@ _SAYS: Final = re.compile(rf"{_DEVICE.pattern}|{_AVERAGE.pattern}|{_FAILED.patte
 """What some print without a # before it."""
 _LIBRARY: Final = re.compile(r"\b([NR]CCL|nccl-tests) version:? *(\d\S*)")
 _HCAS: Final = re.compile(r"\bNCCL_IB_HCA[= ]=?([A-Za-z][\w:,.-]{0,400})")
+_WORKERS: Final = re.compile(r"\bnccom-test\b.*\s(?:-r|--nworkers)[ =](\d{1,6})\b")
 _NAMES: Final = re.compile(r"\b(?:size|bytes)\b.*\btime(?:_us)?\b.*\bbusbw\b", re.I)
+_SETTING: Final = re.compile(r"\b(NCCL_[A-Z0-9_]{2,40})=([^\s,;\"']{1,99})")
+_GIB: Final = 2**30 / 1e9
+"""GB."""
 _NO_HEADER: Final = Columns(0, False, "", (False, True))
 _BEGINS: Final = ("# nThread", "# nthread", "Collective test starting")
 
@@ -71,6 +75,7 @@ class Reader:
         self._ranks: int | None = None
         self._forms: tuple[bool, ...] = ()
         self._named: tuple[str, ...] = ()
+        self._settings: dict[str, str] = {}
 
     def read(self, lines: Iterable[Line]) -> None:
         """Take all lines, to the end of the text."""
@@ -108,7 +113,11 @@ class Reader:
     def _learn(self, text: str) -> None:
         """What any line may say: the program, and versions."""
         named = program(text)
+        workers = _WORKERS.search(text)
+        if workers and named:
+            self._ranks = int(workers[1])
         if named is not None:
+            self._settings = dict(_SETTING.findall(text))
             if self._drafts and "concluded" not in text:
                 self._close(None)
             self._collective = named
@@ -166,7 +175,7 @@ class Reader:
 
     def _head(self, line: Line) -> None:
         self._close(None)
-        words = line.text.lower().replace("#", "").split()
+        words = re.findall(r"[a-z_]+", line.text.lower())
         check = ""
         if {"wrong", "error", "res", "delta"} & set(words):
             check = "wrong" if "wrong" in words else "error"
@@ -191,12 +200,15 @@ class Reader:
             return
         stated, self._collective = self._collective, None
         ranks = len(self.devices) or self._ranks
+        if self.devices and max(self.devices) >= len(self.devices):
+            ranks = None  # lines of ranks are missing
         guess = infer(rows, stated, ranks, self._hint)
         names = guess.collectives
         self.tables.append(
             Table(columns.line or rows[0].line, names[0] if names else None, names,
                   stated is not None, guess.ranks, guess.ranks_from,
-                  tuple(self.devices.values()), tuple(rows), average, self._failed, self._named)
+                  tuple(self.devices.values()), tuple(rows), average, self._failed, self._named,
+                  tuple(self._settings.items()))
         )  # fmt: skip
         self._ranks, self._before, self._failed, self._hint = None, {}, 0, None
         self._used = True
@@ -241,6 +253,8 @@ class Reader:
                 if not tells(r, timing):
                     rate = r.size / timing.time_us / 1e3 if timing.time_us else 0.0
                     text = "algbw is {said:.2f} GB/s, but size over time is {found:.2f} GB/s"
+                    if timing.algbw and abs(rate / timing.algbw - _GIB) < 0.005:
+                        text = "algbw is {said:.2f} GiB/s, that is {found:.2f} GB/s"
                     self._note(r.line, message(text, said=timing.algbw, found=rate))
 
     def _note(self, line: int, what: Message) -> None:

@@ -30,9 +30,9 @@ from .rates import (
     slow_port,
 )
 from .said import access_control, below_wire, fewer_cards, over_sockets, runs_differ, small_size
-from .settings import few_rails, setting_costs
+from .settings import channels, few_rails, setting_costs
 from .share import share_of_line
-from .slots import over_pcie, slot_bounds
+from .slots import copies, over_pcie, slot_bounds
 from .sockets import bond, count_of_32_bits, interface_matters
 from .switches import adds_in_switch, rings_between, tree_on_two_nodes
 from .tables import falls_with_size, forms_differ, one_rank, same_size_again, wrong_results
@@ -48,6 +48,7 @@ RULES: Final[tuple[Rule, ...]] = (
     forms_differ,
     same_size_again,
     setting_costs,
+    channels,
     few_rails,
     access_control,
     over_sockets,
@@ -68,6 +69,7 @@ RULES: Final[tuple[Rule, ...]] = (
     all_to_all,
     slower,
     over_pcie,
+    copies,
     slot_bounds,
     small_size,
     fewer_cards,

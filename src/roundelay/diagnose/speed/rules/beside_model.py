@@ -24,6 +24,8 @@ NO_NVLS: Final = (
     "NVSwitch does not add (NVLS), be it turned off (NCCL_NVLS_ENABLE=0), not in "
     "this version of NCCL (before 2.18), or not to be had in the virtual machine."
 )
+FILLED: Final = 0.85
+"""Of the line of slower network cards, from which they are full."""
 LARGE: Final = 32 << 20
 """Bytes from which bandwidth decides."""
 MUCH: Final = 2.0
@@ -63,9 +65,11 @@ def far_below(case: Case) -> Finding | None:
     rows = _best(case.rows)
     large = [row for row in rows if row.row.size >= max(LARGE, rows[-1].row.size // 4)]
     best = min(large, key=lambda row: row.ratio, default=None)
+    guessed = (case.nodes or 1) > 1 and case.nics_assumed
+    if guessed and large:
+        best = max(large, key=lambda row: row.timing.busbw)
     if best is None or best.verdict != "slower":
         return None
-    guessed = (case.nodes or 1) > 1 and case.nics_assumed
     if guessed and (falls_with_size(case) or case.node_rate is None):
         return None
     figures: Figures = {
@@ -88,6 +92,11 @@ def far_below(case: Case) -> Finding | None:
                       "node, as machines with such cards have as a rule; the text does not name "
                       "them, and with fewer or slower ones it may be all that they carry."
                       )  # fmt: skip
+        if slower := _of_slower(case, best.timing.busbw, best.timing.algbw):
+            figures |= slower
+            reason.append("{assumed:card|cards} of {slow_Gbps} Gb/s carry {slow_GBps} GB/s one "
+                          "way: with such ones {slow_share} of the line is reached, and nothing "
+                          "is off.")  # fmt: skip
     little = best.timing.busbw < LITTLE * (case.node_rate or 0.0)
     return found(
         case, "far_below", figures, reason, _INSIDE if inside else _BETWEEN, case.lines(best.row),
@@ -125,6 +134,17 @@ def _like_ring(case: Case, busbw: float) -> tuple[Figures, str] | None:
     if not RING[0] * line < busbw < RING[1] * line:
         return None
     return {"line_GBps": line, "line_share": busbw / line}, NO_NVLS
+
+
+def _of_slower(case: Case, busbw: float, algbw: float) -> Figures | None:
+    """Of how slow network cards it would be nearly all; of a tree the data cross once each way."""
+    nics, nic = case.nics or 0, case.nic or 0.0
+    carried = algbw if case.nodes == 2 and case.collective == "all_reduce" else busbw
+    for gbps in (100, 200):
+        line = nics * gbps / 8
+        if gbps / 8 < 0.9 * nic and FILLED * line < carried <= line:
+            return {"slow_Gbps": gbps, "slow_GBps": line, "slow_share": carried / line}
+    return None
 
 
 def _like_fewer(case: Case, busbw: float) -> tuple[Figures, str] | None:

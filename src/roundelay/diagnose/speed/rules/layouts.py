@@ -39,16 +39,25 @@ def by_layout(case: Case) -> Finding | None:
     reason = ["busbw is {rates} with {cards} cards of each host."]
     if case.facts.layout_times:
         reason = ["Size over time gives a busbw of {rates} with {cards} cards of each host."]
-    rises = rates[cards[-1]] > GROWS * rates[cards[0]]
-    reason.append("Between hosts a card uses the network cards next to it as a rule, so with fewer "
-                  "cards of a host some network cards carry nothing, and each further card brings "
-                  "its own (with sockets: further connections). These layouts do not have the "
-                  "same way between hosts, and their times need not agree." if rises else
-                  "More cards of a host bring no more between hosts, as where all of them share "
-                  "one network card or one way through the host's memory.")  # fmt: skip
-    low = rates[cards[0]] / cards[0] < LITTLE and not case.facts.nic
+    first, last = rates[cards[0]], rates[cards[-1]]
+    if case.facts.nic and first >= FILLED * case.facts.nic and last < first / GROWS:
+        return _falls(case, figures, reason, first, case.facts.nic)
+    if last > GROWS * first:
+        reason.append("Between hosts a card uses the network cards next to it as a rule, so with "
+                      "fewer cards of a host some network cards carry nothing, and each further "
+                      "card brings its own (with sockets: further connections). These layouts do "
+                      "not have the same way between hosts, and their times need not agree."
+                      )  # fmt: skip
+    elif last < first / GROWS:
+        reason.append("More cards of a host bring less between hosts: what they share is the "
+                      "bound, be it one network card, the host's memory and cores, or a ring "
+                      "whose order does not follow the links inside the host.")  # fmt: skip
+    else:
+        reason.append("More cards of a host bring no more between hosts, as where all of them "
+                      "share one network card or one way through the host's memory.")  # fmt: skip
+    low = first / cards[0] < LITTLE and not case.facts.nic
     if low:
-        figures["each_GBps"] = rates[cards[0]] / cards[0]
+        figures["each_GBps"] = first / cards[0]
         reason.append("{each_GBps} GB/s for a card is little where network cards are of 100 Gb/s "
                       "(12.5 GB/s one way) and more: TCP sockets, or data that pass through the "
                       "host's memory without GPUDirect RDMA, give such rates.")  # fmt: skip
@@ -60,12 +69,32 @@ def by_layout(case: Case) -> Finding | None:
     )  # fmt: skip
 
 
+def _falls(case: Case, figures: Figures, reason: list[str], first: float, nic: float) -> Finding:
+    """Few cards of a host fill a network card, and all of them do not."""
+    figures |= {"nic_GBps": nic, "share": first / nic}
+    reason.append("With {few:card|cards} of each host it is {share} of a network card's "
+                  "{nic_GBps} GB/s one way, so the network and its settings are sound. With more "
+                  "it falls: the bound is inside the host, as where the order of the cards in the "
+                  "ring does not follow their links (a virtual machine may hide them), or where "
+                  "data pass through the host's memory and cores.")  # fmt: skip
+    return found(
+        case, "by_layout", figures, reason,
+        "Compare nvidia-smi topo -m with the order of the rings in the log of NCCL_DEBUG=INFO, "
+        "set another order (CUDA_VISIBLE_DEVICES) or NCCL_TOPO_FILE, and run on one host alone.",
+        case.cited("layout_times", "layouts", "nic"), fault=True, confidence=0.8,
+    )  # fmt: skip
+
+
 def _layout_rates(case: Case) -> dict[int, float]:
-    """busbw, by cards of each host."""
+    """busbw, by cards of each host; of the number of hosts with most of them."""
     facts, rates = case.facts, dict[int, float]()
+    by_nodes: dict[int, dict[int, float]] = {}
     for (cards, nodes), rate in facts.layouts.items():
-        if (nodes or case.nodes or 2) > 1:
-            rates[cards] = rate
+        if (hosts := nodes or case.nodes or 2) > 1:
+            by_nodes.setdefault(hosts, {})[cards] = rate
+    if by_nodes:
+        most = max(map(len, by_nodes.values()))
+        rates = next(found for _, found in sorted(by_nodes.items()) if len(found) == most)
     size = max(facts.sizes.values(), default=0)
     if len(facts.sizes) != 1 or size < TINY or case.collective not in COLLECTIVES:
         return rates

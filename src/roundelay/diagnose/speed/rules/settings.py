@@ -7,8 +7,16 @@ from typing import Final
 
 from ...finding import Figures, Finding
 from ..case import Case, found
+from .switches import ASSUMED
 
 _ON: Final = r"1|[Tt]rue|yes"
+_UNSET: Final = frozenset(("default", "unset", "auto", "none", "without"))
+_CHANNELS: Final = re.compile(r"channels=(\d{1,3})$")
+_LESS: Final = re.compile(r"\b(?:lower|slower|worse|less)\b")
+USUAL: Final = 0.8
+"""Of the network cards' line."""
+SAME: Final = 0.05
+"""Of a rate, within which two are one."""
 _COSTS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("NCCL_P2P_DISABLE", _ON, "inside",
      "{setting} takes the direct way between the cards of a host away (NVLink as well as "
@@ -67,11 +75,60 @@ def setting_costs(case: Case) -> Finding | None:
         if rate := case.best_rate:
             figures["measured_GBps"] = rate
             reason.append("The {measured_GBps} GB/s were measured with it.")
+        if "TCP sockets" in does:
+            reason.append("One connection carries about 1 to 3 GB/s. Where there is no RDMA, "
+                          "raise NCCL_SOCKET_NTHREADS and NCCL_NSOCKS_PERTHREAD.")  # fmt: skip
         return found(case, "setting_costs", figures, reason,
                      "Take it out for one run and compare; with NCCL_DEBUG=INFO the log shows "
                      "which way is taken.",
-                     case.cited("settings", "texts"), fault=True, confidence=0.9)  # fmt: skip
+                     case.cited("settings", "texts") or case.best_line, fault=True,
+                     confidence=0.9)  # fmt: skip
     return None
+
+
+def channels(case: Case) -> Finding | None:
+    """Rates with and without a number of channels that was set."""
+    facts = case.facts
+    free = next((rate for name, rate in facts.busbw.items() if name in _UNSET), None)
+    told: dict[str, float | None] = {
+        name: None for name, text in facts.texts.items() if _LESS.search(text)
+    }
+    told |= facts.busbw
+    name = next(filter(_CHANNELS.search, told), "")
+    if not free or not name:
+        return None
+    count, rate = name.rpartition("=")[2], told[name]
+    figures: Figures = {"channels": int(count), "free_GBps": free}
+    reason: list[str]
+    between = (case.nodes or 1) > 1
+    if rate is not None and count == "1" and between and abs(rate - free) < SAME * free:
+        reason = ["With one channel it is as fast as with the number unset, {free_GBps} GB/s: as "
+                  "where one channel carries it anyway. A channel uses one network card at a "
+                  "time, and the others of a host carry little or nothing."]  # fmt: skip
+        if any("other" in name and "good" in text for name, text in facts.texts.items()):
+            reason.append("Other collectives are good, so cards and network are not the bound.")
+        advice = ("See how many channels the log has for it (NCCL_DEBUG=INFO, "
+                  "NCCL_DEBUG_SUBSYS=GRAPH,COLL), raise NCCL_MIN_NCHANNELS, and try a newer "
+                  "NCCL.")  # fmt: skip
+    elif rate is None or rate < (1 - SAME) * free:
+        reason = ["{channels:channel|channels}, fixed by a setting, are slower than the number "
+                  "that NCCL chooses ({free_GBps} GB/s): a channel is a block on one "
+                  "multiprocessor, and too few do not drive the links of a card and all its "
+                  "network cards."]  # fmt: skip
+        advice = "Leave NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS unset."
+    else:
+        return None
+    if (line := case.node_rate) and (case.nodes or 1) > 1 and free <= line:
+        figures |= {"line_GBps": line, "share": free / line}
+        reason.append("{free_GBps} GB/s is {share} of the {line_GBps} GB/s one way of a node's "
+                      "network cards.")  # fmt: skip
+        if free > USUAL * line:
+            reason.append("That is usual.")
+        if case.nics_assumed:
+            figures["nic_Gbps"] = 8 * (case.nic or 0.0)
+            reason.append(ASSUMED)
+    return found(case, "setting_costs", figures, reason, advice, case.cited("busbw", "texts"),
+                 fault=True, confidence=0.75)  # fmt: skip
 
 
 def few_rails(case: Case) -> Finding | None:

@@ -15,6 +15,8 @@ from .switches import ASSUMED
 
 GOOD: Final = 0.87
 """Of the line of all network cards: less is not all that they carry."""
+ASSUMED_LEAST: Final = 25.0
+"""GB/s of a network card that is not told, at least where such cards are."""
 GRACE: Final = re.compile(r"\bGH200|Grace Hopper", re.I)
 PEER_MEMORY: Final = ("peermem", "peer_mem", "gpudirect", "gdr")
 OFF: Final = (" not ", "n't", "without", " no ", "disable", " off", "missing")
@@ -53,6 +55,11 @@ def share_of_line(case: Case) -> Finding | None:
         reason.append("It is about what one network card carries ({nic_GBps} GB/s one way): as "
                       "where one alone is used, or where the figure is that of one card."
                       )  # fmt: skip
+    one = ASSUMED_LEAST if case.nics_assumed else case.nic or 0.0
+    if low and between and (case.nics or 1) > 1 and rate < 0.8 * one:
+        figures |= {"least_Gbps": 8 * one, "least_GBps": one}
+        reason.append("It is less than one network card of {least_Gbps} Gb/s carries by itself "
+                      "({least_GBps} GB/s one way).")  # fmt: skip
     if low and between:
         off = (facts.says(*PEER_MEMORY) and facts.says(*OFF)) or facts.lacks(*PEER_MEMORY)
         reason.append("GPUDirect RDMA is not there, as is said, so what cards exchange passes "
@@ -64,9 +71,9 @@ def share_of_line(case: Case) -> Finding | None:
     if low and between and way:
         figures["way"] = way
         reason.append(FAR)
-    one = instance_of(facts.machine) if facts.machine else None
-    if low and between and one is not None and one.plugin:
-        figures["plugin"] = one.plugin
+    cloud = instance_of(facts.machine) if facts.machine else None
+    if low and between and cloud is not None and cloud.plugin:
+        figures["plugin"] = cloud.plugin
         reason.append("On this machine NCCL needs the plugin {plugin}: without it the exchange "
                       "goes over TCP sockets, and the log says NET/Socket.")  # fmt: skip
     advice = "That is usual. Compare with one direction of the line."
