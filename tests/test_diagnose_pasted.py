@@ -29,6 +29,34 @@ def test_what_is_pasted_is_understood(case):
     ), told
 
 
+DDP = "RuntimeError: DDP expects same model across all ranks, but Rank 1 has 9 params, while " \
+      "rank 0 has inconsistent {} params."  # fmt: skip
+
+
+@pytest.mark.parametrize(("count", "kind"), [(0, "stuck_in_start"), (8, "models_differ")])
+def test_a_count_that_never_came_is_no_other_model(count, kind):
+    (found,) = findings(DDP.format(count))
+    assert found.kind == kind
+
+
+def test_a_whole_bridge_has_no_link_down():
+    table = "GPU0\tGPU1\tCPU Affinity\nGPU0\tX\tNV{0}\t0-7\nGPU1\tNV{0}\tX\t0-7\n"
+    said = {n: str(findings(table.format(n))[0].reason) for n in (2, 3, 4, 12)}
+    assert [n for n, reason in said.items() if "a link is down" in reason] == [3]
+
+
+def test_nothing_is_near_in_a_tree_that_is_hidden():
+    case = next(c for c in PASTED if c["name"] == "network cards in the place of a host bridge")
+    assert "nic_layout" not in {f.kind for f in findings(case["text"])}
+    open_ = case["text"].replace("0x060000", "0x020000")
+    assert {f.kind for f in findings(open_)} & {"nic_layout", "hidden_pcie"} == {"nic_layout"}
+
+
+def test_a_rank_that_is_idle_is_not_called_silent():
+    case = next(c for c in PASTED if c["name"].startswith("idle by its signal"))
+    assert [f.kind for f in findings(case["text"])] == ["never_called"]
+
+
 def recorded(rank, *entries):
     """A flight recorder dump: operation, sequence, shape, and the type of what comes out."""
     calls = [

@@ -51,7 +51,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                             rb"\w\w|\bError 80[234]: [^\n]|"
                             rb"Transport retry count exceeded|no usable transports/devices|"
                             rb"(?:Unresponsive re|Unreachable re|UNDELIVERABLE)[^\n]|"
-                            rb"Memory access fault by GPU[^\n]|Cannot re-initialize CUDA in forked|"
+                            rb"Memory access fault by GPU[^\n]|HW Exception by GPU[^\n]|"
+                            rb"Cannot re-initialize CUDA in forked|"
                             rb"peer access is not supported between|CUBLAS_STATUS_\w|"
                             rb"(?:CUDA|HIP) failure \d{1,4}: [^\n]|"
                             rb"Expected \d+ threads to join the rendezvous[^\n]|"
@@ -68,7 +69,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                             rb"^[^\w\n]{0,40}(?:\[\w{1,40}\]:)? ?Last error:[ \t\r]*$", re.M)),
     ("ras", re.compile(rb"# +in group +per comm|#\d+-\d+ \([0-9a-f]+\) (?:MISMATCH|INCOMPLETE)|"
                        rb"unreachable via the RAS network")),
-    ("watchdog", re.compile(rb"WorkNCCL\(|detected by watchdog|CollectiveFingerPrint\(|NCCLRAS|"
+    ("watchdog", re.compile(rb"WorkNCCL\(|Rank \d{1,15}:\s+_?[A-Z_]{3,40}, TensorShape=\[|"
+                            rb"detected by watchdog|CollectiveFingerPrint\(|NCCLRAS|"
                             rb"gloo/(?:transport|[a-z_]{1,30}\.(?:cc|h):\d)|makeDeviceFor|"
                             rb"ProcessGroup\w{1,40} does not support|"
                             rb"Invalid scalar type|connectFullMesh|Timed out waiting \d+|"
@@ -208,7 +210,7 @@ def kinds_of(given: Given) -> tuple[str, ...]:
         return ("flight",)
     if _CHAKRA.match(head):
         return ("execution_trace",)
-    if start[:1] in (b"{", b"["):
+    if start[:1] in (b"{", b"[") and not start.startswith(b"{'"):  # Python's own is a log's
         kind = _json(head)
         if kind or start[:1] == b"{":
             said = dict(_MARKS)["watchdog"].search(head) is not None

@@ -72,6 +72,7 @@ _SXID: Final = re.compile(r"(\S*nvswitch\d*): SXid \((?:PCI:)?([\w:.]+)\): (\d{1
 _OOM: Final = re.compile(r"oom[-_]kill|Out Of Memory\b|ut of memory: Killed process \d")
 _OWN_RANK: Final = re.compile(r"^\s*(?:\[[^\]]*\]:\s*)?rank *: *(\d{1,7})\b")
 _FOLLOWS: Final = re.compile(
+    r"has inconsistent 0 params|"
     r"DistBackendError|DistNetworkError|DistStoreError|ChildFailedError|SignalException|BrokenPipe|"
     r"ConnectionReset|Connection (?:closed|reset)|closed by peer|NCCL (?:error|communicator)|"
     r"[Cc]ollective op|between collectives|monitoredBarrier|[Tt]imed? ?out|TimeoutError|"

@@ -66,6 +66,7 @@ class Nic:
         device: of the system, such as "mlx5_0".
         ports: GB/s one way of each port; empty if not known.
         direct: whether NCCL has found GPUDirect RDMA for it; None if not known.
+        told: whether the file tells all rates of its ports; NCCL takes 10 Gb/s for others.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Nic:
     ports: tuple[float, ...] = ()
     pcie: float | None = None
     direct: bool | None = None
+    told: bool = True
 
     @property
     def rate(self) -> float | None:
@@ -113,6 +115,7 @@ class Machine:
         numa_hidden: whether the file says of no processor which NUMA node it is.
         unequal: pairs of names between which the table says different things in its two rows: both
             cells, and the line of the second.
+        folded: lines of host bridges in whose place the file puts network cards.
         unplaced: lines of cards that stand outside of any PCI device, where NCCL looks for none.
     """
 
@@ -129,6 +132,7 @@ class Machine:
     numa_hidden: bool = False
     unequal: tuple[tuple[str, str, str, str, int], ...] = ()
     unplaced: tuple[int, ...] = ()
+    folded: tuple[int, ...] = ()
 
     def way(self, a: Card | Nic, b: Card | Nic) -> str | None:
         """The class of the way between two of them."""

@@ -5,6 +5,7 @@ The attributes are those of NCCL 2.30, src/graph/xml.cc and topo.cc; RCCL adds x
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
@@ -22,6 +23,9 @@ HIDDEN: Final = "fffffff:"
 DOUBTFUL: Final = 0.5
 """A bridge below this share of what hangs under it shows a figure that is hardly real."""
 CARDS: Final = 1024
+_VIRTUAL: Final = re.compile(r"(?:veth|cali|br-|docker|virbr|tunl|flannel|cni|lxc|vxlan|tap)\w*")
+"""Interfaces of containers and bridges: no network cards."""
+_HOST_BRIDGE: Final = "0x0600"
 _KNOWN: Final = frozenset(
     ("system", "cpu", "pci", "pcilink", "gpu", "nvlink", "xgmi", "c2c", "nic", "net")
 )
@@ -46,6 +50,7 @@ class _Found:
     cut: list[str] = field(default_factory=list)
     numas: set[bool] = field(default_factory=set)
     unplaced: list[int] = field(default_factory=list)
+    folded: list[int] = field(default_factory=list)
     numbered: bool = True
 
 
@@ -131,6 +136,8 @@ def _pci(element: Element, above: tuple[Element, ...], cpu: Element | None, foun
         for gpu in cards or [element]:
             _card(gpu, element, above, cpu, found)
     elif nets or kind == "nic":
+        if nets and element.attributes.get("class", "").startswith(_HOST_BRIDGE):
+            found.folded.append(element.line)
         for nic in nets or [element]:
             _nic(nic, element, above, cpu, found)
     elif not kind and not inside:
@@ -197,6 +204,14 @@ def _nic(
     nic: Element, pci: Element, above: tuple[Element, ...], cpu: Element | None, found: _Found
 ) -> None:
     nets = [net for net in nic.named("net") if "dev" in net.attributes or not found.numbered]
+    virtual = [net for net in nets if _VIRTUAL.match(net.attributes.get("name", ""))]
+    if virtual:
+        what = message("{n:interface|interfaces} of containers or bridges: no network card; left "
+                       "out", n=len(virtual))  # fmt: skip
+        found.notes.append(Note(virtual[0].line, what))
+        nets = [net for net in nets if net not in virtual]
+        if not nets:
+            return
     if not nic.whole and not nets:
         found.notes.append(Note(nic.line, message("a network card that is cut off; left out")))
         return
@@ -214,7 +229,7 @@ def _nic(
         f"NIC{number}", (nets[0] if nets else pci).line, host, numa,
         pci.attributes.get("busid", "").lower(),
         "/".join(net.attributes.get("name", "") for net in nets), tuple(ports), _rate(pci),
-        _direct(nets),
+        _direct(nets), all((net.number("speed", 0.0) or 0.0) > 0 for net in nets),
     )  # fmt: skip
     found.places.append(_Place(end, above, cpu))
 
@@ -238,7 +253,7 @@ def _machine(found: _Found, tree: Tree) -> Machine:
     return Machine(
         "nccl", cards, nics, between, slow=tuple(found.slow.values()),
         unknown=tuple(found.unknown), missing=tuple(found.cut), cut=tree.cut,
-        notes=tuple(found.notes), unplaced=tuple(found.unplaced),
+        notes=tuple(found.notes), unplaced=tuple(found.unplaced), folded=tuple(found.folded),
         numa_hidden=found.numas == {False},
     )  # fmt: skip
 

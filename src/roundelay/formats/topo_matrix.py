@@ -27,6 +27,10 @@ _LEGEND: Final = re.compile(r"^\s*(NIC\d+)\s*[:=]\s*(\S+)")
 _LINKS: Final = re.compile(r"NV(\d{1,6})")
 _CELLS: Final = MappingProxyType({"X": "LOC", "SOC": "SYS", "QPI": "SYS", "NS": "", "N/A": ""})
 """Cells that are not the name of a class: a drive's own, old drivers', not supported."""
+_GLUED: Final = re.compile(r"((?:GPU|NIC|mlx5_)\d{1,9})(?=(?:GPU|NIC|mlx5_)\d)")
+_GLUED_CELLS: Final = re.compile(r"(?<!\S)(?:NODE|SYS|PHB|PXB|PIX|NV\d{1,2}){2,4}(?!\S)")
+_IN_CELLS: Final = re.compile(r"NODE|SYS|PHB|PXB|PIX|NV\d{1,2}")
+"""Names and cells between which a terminal or a page has lost the space."""
 _RULE: Final = re.compile(r"[\s|:+-]+")
 _PEERS: Final = frozenset(("X", "OK", "CNS", "GNS", "TNS", "NS", "DR", "U"))
 """Cells of `nvidia-smi topo -p2p`."""
@@ -148,6 +152,8 @@ def _without_head(data: bytes) -> _Table:
 
 def _words(text: str) -> list[str]:
     text = re.sub(r"(CPU|NUMA|GPU NUMA) (Affinity|ID)", r"\1_\2", text)
+    text = _GLUED_CELLS.sub(lambda glued: " ".join(_IN_CELLS.findall(glued[0])),
+                            _GLUED.sub(r"\1 ", text))  # fmt: skip
     return text.replace("GPU NUMA_ID", "GPU_NUMA_ID").replace("|", " ").split()
 
 

@@ -21,6 +21,7 @@ KEPT: Final = 10**5
 """Messages of a kind."""
 SPEAKS: Final = re.compile(
     rb"WorkNCCL\(|detected by watchdog|makeDeviceFor|CollectiveFingerPrint\(|RAS|gloo|"
+    rb"Rank \d{1,15}:\s+_?[A-Z_]{3,40}, TensorShape=|"
     rb"onnectFullMesh|"
     rb"monitoredBarrier|Timed out waiting|next_op=|Connection closed by peer|does not support|"
     rb"Invalid scalar type|Address already in use|watchdog got stuck|loopback address|"
@@ -65,6 +66,10 @@ _PRINT: Final = re.compile(
     r"(?:SequenceNumber=(\d{1,15})(?:, )?)?OpType=(\w+)"
     r"(?:, TensorShape=\[([\d, ]*)\])?(?:, TensorDtypes=(\w+))?"
 )
+_MISMATCH: Final = re.compile(
+    r"^\W*Rank (\d{1,15}):\s+(_?[A-Z][A-Z_]{2,40}), TensorShape=\[([\d, ]{0,300})\]"
+)
+"""A fingerprint as frameworks cut it down to a line of its own."""
 _SIZE: Final = re.compile(r"\s*\d{1,15}\s*")
 _RAS: Final = re.compile(r"rank=(\d{1,15}) (enqueued|completed|started)=(\d{1,15})")
 _NEXT: Final = re.compile(r"next_op=(\S+)")
@@ -274,6 +279,9 @@ def _take(found: Watched, number: int, text: str, file: str) -> None:
         for rank, sequence, operation, shape, dtype in _PRINT.findall(text):
             sizes = tuple(int(n) for n in shape.split(",") if _SIZE.fullmatch(n))
             _keep(found.prints, Print(int(rank), int(sequence or 0), operation, sizes, dtype, line))
+    elif cut := _MISMATCH.search(text):
+        sizes = tuple(int(n) for n in cut[3].split(",") if _SIZE.fullmatch(n))
+        _keep(found.prints, Print(int(cut[1]), 0, cut[2], sizes, "", line))
     elif signal := _SIGNAL.search(text):
         group = _GROUP.search(text)
         by = None if signal[1] is None else int(signal[1])

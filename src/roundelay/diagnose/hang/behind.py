@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...formats.desync import Desync
 from ...formats.watchdog import Signal, Watched
@@ -99,6 +99,7 @@ def behind(file: str, said: Watched) -> Finding | None:
     for signal in said.signals:
         if signal.rank is not None and signal.enqueued >= signal.completed:
             groups.setdefault(signal.group, {}).setdefault(signal.rank, signal)
+    _waiting(said, groups)
     for signals in groups.values():
         if (found := _late(file, list(signals.values()))) is not None:
             return found
@@ -112,6 +113,19 @@ def behind(file: str, said: Watched) -> Finding | None:
         return None
     told = sorted({signal.rank for signal in said.signals if signal.rank is not None})
     figures: Figures = {"by": "?" if first.by is None else first.by, "ranks": _ranks(told)}
+    idle = {s.enqueued for s in said.signals if s.enqueued == s.completed}
+    if len(idle) == 1 and all(s.enqueued == s.completed > 0 for s in said.signals):
+        figures["last"] = idle.pop()
+        return tell(
+            "stuck_together", file, figures,
+            ["A call of rank {by} was the first that took too long. Rank {ranks} had by its own "
+             "count ended all of its {last} calls and queued no further one: where rank {by} waits "
+             "in a later call, it is rank {ranks} that has not come to it, being late, stuck "
+             "outside of its calls or in the launching of one, or having left one out."],
+            "See what rank {ranks} does (py-spy dump --native, its log), and in the log of rank "
+            "{by} which call WorkNCCL(SeqNum=...) names.",
+            cited(file, first.line), fault=True, confidence=0.75, area="hang",
+        )  # fmt: skip
     return tell(
         "stuck_together", file, figures,
         ["A call of rank {by} was the first that took too long; rank {ranks} only say that they "
@@ -120,6 +134,15 @@ def behind(file: str, said: Watched) -> Finding | None:
         "all ranks here (TORCH_FR_BUFFER_SIZE=2000, TORCH_NCCL_DUMP_ON_TIMEOUT=1).",
         cited(file, first.line), fault=True, confidence=0.75, area="hang",
     )  # fmt: skip
+
+
+def _waiting(said: Watched, groups: Mapping[str, dict[int, Signal]]) -> None:
+    """Add the ranks whose own watchdogs say how far they are in a group of these."""
+    for p in said.progress:
+        if p.rank is not None and p.group in groups and p.enqueued >= p.completed:
+            groups[p.group].setdefault(
+                p.rank, Signal(p.rank, p.group, None, p.enqueued, p.completed, p.line)
+            )
 
 
 def _own(file: str, signal: Signal) -> Finding:

@@ -200,7 +200,8 @@ _RULES: Final = (
                                   + _PEER.pattern), _nothing,
           ["A connection was closed from the other side ({peers}): that rank has ended, was killed "
            "or has given up. Who says so only follows."],
-          "Read the end of the log of the rank at that address: its error is the first one.",
+          "Read the end of the log of the rank at that address: it ended before, by an error of "
+          "its own or because its time limit was over.",
           0.7, "hang"),
     _Rule("peer_lost", re.compile(r"(?i:closed by peer|connection reset|broken pipe)"), _nothing,
           ["A connection was closed from the other side: that rank has ended, was killed or has "

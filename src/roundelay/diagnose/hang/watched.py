@@ -50,7 +50,15 @@ def prints_differ(file: str, said: Watched) -> Finding | None:
               "{two}."]  # fmt: skip
     if kind == "calls_differ" and not a.sequence:
         reason = ["Rank {rank} calls {one}, rank {other} {two}, where all must call the same."]
+    elif not a.sequence:
+        reason = ["In one call rank {rank} calls {operation} with {one}, rank {other} with {two}."]
     advice = "Look for a branch that the two ranks take differently."
+    if kind == "sizes_differ" and "REDUCE_SCATTER" in a.operation:
+        reason.append("Where these are gradients of shards (FSDP, ZeRO), the ranks share out "
+                      "another part of the model in this call: another order of its parts, parts "
+                      "that one rank does not use or has frozen, or another model.")  # fmt: skip
+        advice = ("Print model, wrapping and order of use on both ranks; make every rank use the "
+                  "same parts of the model in each step.")  # fmt: skip
     if kind == "sizes_differ" and "GATHER" in a.operation:
         reason.append("Every rank must bring a piece of the same size: that is not so where what "
                       "is shared out does not divide evenly, for one.")  # fmt: skip
@@ -221,6 +229,8 @@ def stuck_together(file: str, said: Watched) -> Finding | None:
         return None
     if len({said.group_of(t) for t in timeouts} - {""}) > 1:
         return None
+    if behind(file, said) is not None:
+        return None
     one = timeouts[0]
     ranks = {t.rank for t in timeouts} | {p.rank for p in said.progress if p.at == one.sequence}
     if said.cut and said.cut[1] == one.sequence:
@@ -246,10 +256,23 @@ def stuck_together(file: str, said: Watched) -> Finding | None:
     enqueued = max((p.enqueued for p in said.progress), default=0)
     if enqueued > one.sequence:
         figures |= {"queued": enqueued, "completed": _completed(said)}
-        reason.append("Behind it calls up to {queued} are queued; the last that ended is "
+        reason.append("Behind it calls up to {queued} are queued."
+                      if figures["completed"] == "?" else
+                      "Behind it calls up to {queued} are queued; the last that ended is "
                       "{completed}.")  # fmt: skip
-    reason.append("So look for a rank that does not report (it never came, or has died), then for "
+    first = one.sequence == 1 and len(seen) > 1 and figures["silent"] == "-"
+    if first:
+        reason.append("It is the first call of the group: none has ended yet. If these are all its "
+                      "ranks, they do not get through to one another: within a machine look at the "
+                      "way between cards (P2P over PCIe, which IOMMU or ACS can block), between "
+                      "machines at the network.")  # fmt: skip
+    reason.append("Else look for a rank that does not report." if first else
+                  "So look for a rank that does not report (it never came, or has died), then for "
                   "a fault of network or card.")  # fmt: skip
+    if figures["silent"] == "0":
+        reason.append("Where rank 0 alone does something long (evaluation, saving, preparing "
+                      "data), the others wait for it beyond the limit: do it on all ranks, or "
+                      "raise the limit (timeout= of init_process_group).")  # fmt: skip
     if seen == [0]:
         reason.append("Where rank 0 alone makes this call (saving, state_dict(), evaluation or "
                       "logging under a condition on the rank), it waits for ever.")  # fmt: skip
@@ -258,6 +281,14 @@ def stuck_together(file: str, said: Watched) -> Finding | None:
             reason.append("Line {saving} is of saving or of a state dict, whose calls all ranks "
                           "must make: see that they do.")  # fmt: skip
     reason += _late(said, figures)
+    if first:
+        return tell(
+            "stuck_together", file, figures, reason,
+            "Run once with NCCL_P2P_DISABLE=1: if it gets through, turn off IOMMU or ACS "
+            "(iommu=pt) or keep to it; with NCCL_DEBUG=INFO see which way and network card NCCL "
+            "takes (NCCL_SOCKET_IFNAME, NCCL_IB_HCA).",
+            cited(file, *[t.line for t in timeouts[:4]]), fault=True, confidence=0.75, area="hang",
+        )  # fmt: skip
     return tell(
         "stuck_together", file, figures, reason,
         "Find the ranks that say nothing, and read the end of their logs; have every rank write a "

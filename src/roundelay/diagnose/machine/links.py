@@ -19,6 +19,10 @@ LINE: Final = 25.0
 """GB/s one way of an NVLink from Volta to Hopper; it is twice that from Blackwell on."""
 LATE: Final = 100
 """Compute capability from which it is."""
+WORKSTATION: Final = 14.0625
+"""GB/s one way of an NVLink of Ampere's GeForce and RTX cards (sm86)."""
+BRIDGES: Final = 12
+"""Links of a pair of cards with three bridges; one has 2 (Turing) or 4 (Ampere)."""
 
 MEANS: Final = MappingProxyType({
     "PIX": "PIX: below one PCIe switch, without passing a processor.",
@@ -33,6 +37,8 @@ MEANS: Final = MappingProxyType({
 
 def line_rate(card: Card) -> float:
     """GB/s one way of one of its links, where they are NVLinks."""
+    if card.model == "sm86":
+        return WORKSTATION
     digits = card.model.removeprefix("sm")
     return 2 * LINE if digits.isdecimal() and int(digits[:4]) >= LATE else LINE
 
@@ -175,12 +181,25 @@ def connected(seen: Seen) -> Finding | None:
             reason.append("Their line rate is {line_GBps} GB/s one way, {duplex_GBps} duplex.")
         else:
             reason.append("At 25 GB/s a link (Volta to Hopper) that is {line_GBps} GB/s one way, "
-                          "{duplex_GBps} duplex; from Blackwell on twice that.")  # fmt: skip
+                          "{duplex_GBps} duplex; from Blackwell on twice that, with Ampere's "
+                          "GeForce and RTX cards 14 GB/s a link.")  # fmt: skip
+            if len(machine.cards) == 2 and direct and 1 < machine.usual_links() < BRIDGES:
+                reason += _odd_bridge(machine.usual_links())
         if usable:
             figures["usable_GBps"] = usable * machine.usual_links()
             reason.append("NCCL reckons with {usable_GBps} GB/s one way.")
     return seen.tell("connected", figures, reason, "Compare what you measure with one direction.",
                      seen.rows(linked[:1]), confidence=0.85)  # fmt: skip
+
+
+def _odd_bridge(links: int) -> list[str]:
+    """A pair of cards with an odd number of links, which no whole bridge has."""
+    if links % 2 == 0:
+        return []
+    return ["A bridge between two cards has 2 links (Turing) or 4 (Ampere), so where these are "
+            "joined by one, {links} means that a link is down, as where the bridge sits badly: "
+            "calls may then hang. nvidia-smi nvlink -s tells which; plug it in anew, and try "
+            "NCCL_P2P_DISABLE=1 until then."]  # fmt: skip
 
 
 def _cut_links(seen: Seen, linked: Sequence[Card]) -> Finding:

@@ -131,6 +131,8 @@ def virtual_pcie(seen: Seen) -> Finding | None:
 
 
 def _layout(machine: Machine) -> Layout | None:
+    if machine.folded:
+        return None
     found = {card: machine.nearest(card) for card in machine.cards}
     ways = {card: way for card, way in found.items() if way is not None}
     if not ways:
@@ -155,10 +157,12 @@ def hidden_pcie(seen: Seen) -> Finding | None:
     return seen.tell(
         "hidden_pcie", {"cards": len(machine.cards)},
         ["Every way is SYS though all {cards:card|cards} are of one NUMA node: a virtual machine "
-         "that "
-         "hides PCIe, or a table without it.",
-         "What is near what cannot be told from this; NCCL cannot tell it either."],
-        "Ask for a machine type that passes the PCIe layout on, or give NCCL a topology file of "
+         "that hides PCIe, a bare machine whose BIOS tells NUMA nodes otherwise than the cards "
+         "lie, or a table without PCIe.",
+         "What is near what cannot be told from this; NCCL cannot tell it either, and over SYS it "
+         "as a rule uses neither P2P nor GPUDirect RDMA: data pass through the host's memory."],
+        "On a bare machine try the BIOS's NUMA nodes per socket (NPS, such as 4); in a virtual one "
+        "ask for a machine type that passes the PCIe layout on, or give NCCL a topology file of "
         "the host (NCCL_TOPO_FILE).",
         seen.rows(machine.cards[:1]), fault=True,
     )  # fmt: skip
@@ -187,11 +191,33 @@ def _hidden_in_part(seen: Seen) -> Finding | None:
     )  # fmt: skip
 
 
+def folded(seen: Seen) -> Finding | None:
+    """Network cards in the place of a host bridge: the tree of PCIe is hidden."""
+    lines = seen.machine.folded
+    if not lines:
+        return None
+    figures: Figures = {"bridges": len(lines)}
+    return seen.tell(
+        "hidden_pcie", figures,
+        ["Network cards stand in the place of {bridges:host bridge|host bridges} (class 0x0600), "
+         "which no network card is: a sandbox or virtual machine hides the tree of PCIe, and all "
+         "of a bridge are taken for ports of one card.",
+         "Which card of the machine is near to which network card cannot be told from this, and "
+         "NCCL can't tell it either."],
+        "Give NCCL a topology file of the host or of the machine type (NCCL_TOPO_FILE), or dump "
+        "it outside of the sandbox.",
+        tuple(seen.at(line, "<pci>") for line in lines[:4]), fault=True, confidence=0.85,
+    )  # fmt: skip
+
+
 def numa_hidden(seen: Seen) -> Finding | None:
     """A virtual machine that tells of no NUMA node."""
     machine = seen.machine
     if not machine.numa_hidden or len(machine.cards) < 2:
         return None
+    linked = {way for _, _, way in machine.pairs()} == {"NVL"}
+    if machine.source == "nccl" and linked and len(machine.nics) < 2:
+        return None  # there is nothing to choose by it
     if machine.source == "nvidia-smi":
         return seen.tell(
             "numa_hidden", {"cards": len(machine.cards)},
@@ -202,25 +228,38 @@ def numa_hidden(seen: Seen) -> Finding | None:
         )  # fmt: skip
     return seen.tell(
         "numa_hidden", {"cards": len(machine.cards)},
-        ["The file says of no processor which NUMA node it is (numaid -1), as virtual machines do: "
-         "all {cards:card|cards} seem to hang on one processor. Which of them are across a socket "
-         "cannot be told, and NCCL can't tell it either."],
-        "Ask for a machine type that passes NUMA nodes on, or give NCCL a topology file of the "
-        "host (NCCL_TOPO_FILE).",
+        ["The file says of no processor which NUMA node it is (numaid -1), as virtual machines and "
+         "kernels without NUMA do: all {cards:card|cards} seem to hang on one processor. If there "
+         "are several, which of them are across a socket cannot be told, and NCCL can't tell it "
+         "either."],
+        "In a virtual machine ask for a type that passes NUMA nodes on, or give NCCL a topology "
+        "file of the host (NCCL_TOPO_FILE).",
         seen.rows(machine.cards[:1]), confidence=0.85,
     )  # fmt: skip
 
 
 def doubtful_rate(seen: Seen) -> Finding | None:
     """Network cards of the rate that NCCL takes where it is told none."""
-    slow = [nic for nic in seen.machine.nics if nic.rate is not None and nic.rate <= UNTOLD]
+    slow = [
+        nic
+        for nic in seen.machine.nics
+        if nic.rate is not None and (nic.rate == UNTOLD or not nic.told)
+    ]
     if seen.machine.source != "nccl" or not slow or len(slow) < len(seen.machine.nics):
         return None
     figures: Figures = {"nics": names([nic.device or nic.name for nic in slow], 8),
                         "rate_GBps": slow[0].rate or 0.0}  # fmt: skip
+    if not any(nic.told for nic in slow):
+        return seen.tell(
+            "nic_rate_doubtful", figures,
+            ["The file tells no speed of {nics}, and NCCL then takes 10 Gb/s a port: the real rate "
+             "cannot be told from this file."],
+            "See the real speed (ibstat, ethtool), and give it in the file (speed, in Mb/s).",
+            seen.rows(slow[:4]), confidence=0.8,
+        )  # fmt: skip
     return seen.tell(
         "nic_rate_doubtful", figures,
-        ["The file says {rate_GBps} GB/s one way for {nics} (10 Gb/s or less), and NCCL reckons "
+        ["The file says {rate_GBps} GB/s one way for {nics} (10 Gb/s), and NCCL reckons "
          "with that. It is also what it takes where the driver tells no speed, as those of virtual "
          "network cards do: then the real rate is another."],
         "See the real speed (ethtool, or the machine type's data sheet) and, if it is another, "
@@ -279,16 +318,28 @@ def far_cards(seen: Seen) -> Finding | None:
         "far": names([c.name for c in across]), "near": names([c.name for c, _ in layout.near]),
         "way": layout.way, "nics": len(machine.nics),
     }  # fmt: skip
+    sides = {card.numa for card, _ in layout.near} - {None}
+    beside = [card.name for card in across if card.numa in sides]
     linked = any(card.links for card in across)
-    advice = ("Put a network card on the other socket too, or have ranks of the near cards speak "
+    advice = ("Put a network card on their side too, or have ranks of the near cards speak "
               "for the others (two levels).")  # fmt: skip
     if linked:
         advice = ("Let NCCL forward over NVLink to a card that has a network card (PXN, on by "
                   "default: NCCL_PXN_DISABLE=0), and see in its log that it does.")  # fmt: skip
+    reason = ["{far} reach a network card only across sockets or NUMA nodes (SYS), while {near} "
+              "have one near ({way})."]  # fmt: skip
+    if beside:
+        figures["beside"] = names(beside)
+        reason = ["{far} reach a network card only by SYS, while {near} have one near ({way}). "
+                  "{beside} are of a NUMA node that has one, so there SYS does not mean another "
+                  "socket: part of PCIe is hidden, as in a virtual machine. NCCL takes them for "
+                  "far all the same."]  # fmt: skip
+        if not linked:
+            advice = ("Give NCCL a topology file of the host (NCCL_TOPO_FILE), or have ranks of "
+                      "the near cards speak for the others (two levels).")  # fmt: skip
     return seen.tell(
         "far_cards", figures,
-        ["{far} reach a network card only across sockets (SYS), while {near} have one near "
-         "({way})."], advice, seen.rows(across[:4]), fault=True, confidence=0.9,
+        reason, advice, seen.rows(across[:4]), fault=True, confidence=0.9,
     )  # fmt: skip
 
 
@@ -346,10 +397,14 @@ def _rates(machine: Machine, layout: Layout, figures: Figures) -> Sequence[str]:
     if not rates or len(rates) < len(machine.nics):
         return ()
     one = rates[0]
-    if any(bound(nic) for nic in machine.nics):
+    if any(bound(nic) or not nic.told for nic in machine.nics):
         return ()
     figures |= {"nic_GBps": one, "node_GBps": sum(rates)}
     ports = max(len(nic.ports) for nic in machine.nics)
+    if len({rate for nic in machine.nics for rate in nic.ports}) > 1 or len(set(rates)) > 1:
+        figures |= {"least_GBps": min(rates), "most_GBps": max(rates)}
+        return ("A network card carries {least_GBps} to {most_GBps} GB/s one way, all of the node "
+                "{node_GBps} GB/s.",)  # fmt: skip
     if ports > 1:
         figures |= {"ports": ports, "port_GBps": machine.nics[0].ports[0]}
         return ("A network card has {ports} ports of {port_GBps} GB/s, {nic_GBps} GB/s one way; "
@@ -378,6 +433,7 @@ RULES: Final[tuple[Rule, ...]] = (
     links_unequal,
     incomplete,
     hidden_pcie,
+    folded,
     far_cards,
     all_far,
     no_direct_memory,

@@ -17,7 +17,7 @@ RAW: Final = 1.3125
 
 def bound(nic: Nic) -> bool:
     """Whether its slot carries less than its ports."""
-    return bool(nic.rate and nic.pcie and nic.rate > 1.02 * RAW * nic.pcie)
+    return bool(nic.told and nic.rate and nic.pcie and nic.rate > 1.02 * RAW * nic.pcie)
 
 
 def nic_slots(seen: Seen) -> Finding | None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from ...formats.nccl_log import NcclLog
 from ..finding import Figures, Finding, cited, tell
+from ..machine.seen import names
 
 HINTS: Final = re.compile(
     r"NUMA auto balancing enabled|Missing \"?(?:amd_)?iommu=|(?:GPU|HSA)_\w+ .*recommended|"
@@ -20,10 +21,18 @@ def host_settings(file: str, log: NcclLog) -> Finding | None:
     if not told:
         return None
     figures: Figures = {"count": len(told), "said": "; ".join(w.text[:160] for w in told[:4])}
+    stuck = [str(t.rank) for t in log.threads.values() if t.started and not t.complete]
+    through = any(t.complete for t in log.threads.values())
+    open_ = []
+    if stuck and not through and "iommu" in str(figures["said"]):
+        figures["waiting"] = names(stuck, 8)
+        open_ = ["This log ends before the start-up of rank {waiting} is through: if it hangs "
+                 "there, this is the first cause to look at."]  # fmt: skip
     return tell(
         "host_setting", file, figures,
-        ["The library advises settings of the host, as it does in every run without them: {said}",
-         "Nothing is wrong because of that; times vary more. Without iommu=pt hangs are known in "
+        [*open_,
+         "The library advises settings of the host, as it does in every run without them: {said}",
+         "By itself that stops no run; times vary more. Without iommu=pt hangs are known in "
          "virtual machines and where cards reach one another over PCIe (NCCL_P2P_DISABLE=1 shows "
          "whether that is it)."],
         "sudo sysctl kernel.numa_balancing=0; iommu=pt among the kernel's parameters (with "

@@ -67,7 +67,8 @@ _FAILURE: Final = re.compile(
     rb"\bError 80[234]: .{1,100}|"
     rb"Transport retry count exceeded.{0,80}|no usable transports/devices.{0,80}|"
     rb"(?:Unresponsive re|Unreachable re|UNDELIVERABLE).{1,160}|GDR driver version.{1,80}|"
-    rb"Memory access fault by GPU.{1,200}|Cannot re-initialize CUDA in forked.{0,60}|"
+    rb"(?:Memory access fault|HW Exception) by GPU.{1,200}|"
+    rb"Cannot re-initialize CUDA in forked.{0,60}|"
     rb"peer access is not supported between.{0,40}|CUBLAS_STATUS_\w{1,40}|"
     rb"(?:CUDA|HIP) failure \d{1,4}: .{1,200}|Expected \d+ threads to join the rendezvous.{1,80}|"
     rb"submitted to be reduced, gathered or broadcasted by subset|"
@@ -84,8 +85,8 @@ _FAILURE: Final = re.compile(
 """What NCCL or a library below it says, in a line of another program."""
 _SAYING: Final = re.compile(
     rb"failure|may be unrelated|Duplicate GPU|NET/|ibv|nccl|Nccl|CCL|UDA|uda [eE]|HIP |cudaE|hipE|"
-    rb"Error 80|etry count|no usable t|Unre|UNDEL|gdr|GDR|HSA_S|access fault|peer acc|CUBLAS|"
-    rb"rendezvous|by subset|locked mem|UCX|NVLink SHARP|multicast"
+    rb"Error 80|etry count|no usable t|Unre|UNDEL|gdr|GDR|HSA_S|access fault|n by GPU|peer acc|"
+    rb"CUBLAS|rendezvous|by subset|locked mem|UCX|NVLink SHARP|multicast"
 )
 """What a line has that may say either: one quick look, for most lines say neither."""
 LONG_BAR: Final = 400

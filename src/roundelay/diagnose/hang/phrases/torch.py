@@ -38,9 +38,19 @@ TORCH: Final = (
         "models_differ",
         r"DDP expects same model across all ranks, but Rank (?P<rank>\d{1,7}) has "
         r"(?P<count>\d{1,9}) params, while rank (?P<other>\d{1,7}) has inconsistent "
-        r"(?P<there>\d{1,9})", "hang",
+        r"(?P<there>[1-9]\d{0,8})", "hang",
         "The ranks have built different models: rank {rank} has {count} parameters, rank {other} "
         "has {there}.", _MODELS,
+    ),
+    phrase(
+        "stuck_in_start",
+        r"DDP expects same model across all ranks, but Rank \d{1,7} has \d{1,9} params, while rank "
+        r"(?P<other>\d{1,7}) has inconsistent 0 params", "hang",
+        "DDP could not compare the models: 0 parameters of rank {other} is what stands there "
+        "before that rank has told its number, so this first exchange has not ended. It says "
+        "nothing of the models.",
+        "Look for the time limit or the error that ended the exchange. If all ranks stand in it, "
+        "test the way between cards with NCCL_P2P_DISABLE=1, and the network between hosts.",
     ),
     phrase(
         "models_differ",

@@ -184,6 +184,14 @@ CARDS: Final = (
           "Run that rank with CUDA_LAUNCH_BLOCKING=1 (or compute-sanitizer): the first error names "
           "the kernel. See Xid errors in dmesg, and that tensors live until the collective is "
           "done.", confidence=0.8),
+    cause("card_failed", r"HW Exception by GPU (?P<what>[\w-]{1,40}).{0,80}?reason ?: ?"
+          r"(?P<said>GPU Hang|[A-Z][\w ]{2,40})", "machine",
+          "The driver has found that card {what} no longer answers ({said}) and ends the processes "
+          "on it: their ranks die, and all others wait for them until their time limit.",
+          "dmesg | grep amdgpu on that host (ring timeout, RAS, reset), amd-smi for its state and "
+          "temperature; reset the card or restart the host. If it comes on any card at the same "
+          "step, a kernel is the cause: AMD_SERIALIZE_KERNEL=3; try another ROCm version.",
+          confidence=0.85),
     cause("program_failed", r"Memory access fault by GPU(?P<what>[^(]*)", "machine",
           "A kernel has touched memory that is not its own (memory access fault by GPU {what}): "
           "as a rule one of the program's, or a buffer that was freed while others used it. All "
