@@ -83,6 +83,7 @@ from roundelay.formats.rocm_topo import read_rocm_topo
 from roundelay.formats.schedule import read_schedule, write_schedule
 from roundelay.formats.scontrol import read_nodes, read_shown
 from roundelay.formats.slurm import read_topology_conf
+from roundelay.formats.slurm_blocks import read_block_table
 from roundelay.formats.slurm_lists import read_slurm_lists
 from roundelay.formats.slurm_write import write_topology_conf, write_topology_yaml
 from roundelay.formats.smi_links import read_smi_links
@@ -297,6 +298,7 @@ READERS = {
     "logged_topology": (read_logged_topology, "placed.toml", "topology.xml"),
     "lstopo": (read_lstopo, "placed.toml"),
     "slurm_lists": (read_slurm_lists, "placed.toml"),
+    "block_table": (read_block_table, "placed.toml"),
     "kernel_tables": (read_kernel_tables, "placed.toml"),
     "hypernodes": (read_hypernodes, "placed.toml"),
     "shown": (read_shown, "placed.toml", "scontrol.txt"),

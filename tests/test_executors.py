@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import roundelay as rl
+from roundelay.diagnose.plans import Plan, plan_findings
 from roundelay.executors.algos import from_msccl, prove_msccl
 from roundelay.executors.msccl import to_msccl
 from roundelay.executors.mscclpp import to_mscclpp
@@ -419,6 +420,12 @@ def test_plans_of_others_are_proved(rank):
     verdict = prove_mscclpp(plan)
     assert verdict, verdict.reason
     assert read_mscclpp(write_mscclpp(plan)) == plan
+
+
+def test_plans_through_the_switch_say_what_they_need():
+    told = plan_findings("f", Plan(plan_of([through_switch(0), through_switch(1)]), []))[0]
+    assert "NVLink switch (glres: multicast)" in str(told.reason)
+    assert "NVLS" not in str(plan_findings("f", Plan(plan_of([packets(0), packets(1)]), []))[0])
 
 
 def without(gpu, name):

@@ -114,6 +114,12 @@ def test_topologies_in_yaml():
     assert (flat.kind, flat.all_hosts) == ("flat", ())
 
 
+def test_lists_of_hosts_that_are_cut_off():
+    said = "# Number of Nodes in block1: 2\nBlockName={} Nodes={}\n"
+    text = said.format("a", "n1,n2") + said.format("b", "n3") + said.format("c", "n4,n5,n6")
+    assert read_topology_conf((text + "BlockName=d Nodes=n7,\n").encode()).short == {"b": 2, "d": 0}
+
+
 def test_models_of_topograph():
     fabric = read_topograph((FILES / "topograph.yaml").read_bytes())
     assert fabric.hosts["leaf-b"] == ("extra1", "gpu03", "gpu04")

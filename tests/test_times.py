@@ -164,7 +164,7 @@ def test_a_late_host_is_told_from_long_computation():
             own += [gemm(at, at + 1000), nccl(at + 1000, at + 1350, c + 1, (0, 1, 2))]
         others.append(read(own, rank, world=3))
     late = kinds(time_findings([*others, read(events, 2, world=3)]))["late_rank"]
-    assert "its host is late" in str(late.reason)
+    assert "points to its host" in str(late.reason)
     assert late.figures["compute_times"] == 1
     assert kinds(time_findings(traces))["nobody_late"].figures["calls"] == 30
 

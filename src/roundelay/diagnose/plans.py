@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..errors import RoundelayError
 from ..executors.algos import prove_msccl
 from ..executors.ordering import NotProved
-from ..executors.plans import flat, prove_mscclpp
+from ..executors.plans import SWITCH, flat, prove_mscclpp
 from ..formats.msccl_xml import NEEDED, Algo, broken_limits
 from ..formats.mscclpp_older import MARK, OlderPlan, read_mscclpp_older
 from ..formats.mscclpp_plan import ExecutionPlan, absent, read_mscclpp
 from ..formats.mscclpp_plan import broken_limits as broken_room
 from ..verify import Verdict
 from .finding import Evidence, Figures, Finding, tell
+
+SOUND: Final = "Nothing; it does what it says."
 
 
 def msccl_findings(file: str, algo: Algo) -> list[Finding]:
@@ -99,7 +101,15 @@ def plan_findings(file: str, found: Plan | OlderPlan) -> list[Finding]:
                       "runs.")  # fmt: skip
     if left_out:
         reason.append("Keys that are left out have their defaults: {absent}.")
-    told = proved(file, figures, reason, lambda: [prove_mscclpp(plan)])
+    advice = SOUND
+    if switched := [name for name in kinds if name in SWITCH]:
+        figures["switched"] = ", ".join(switched)
+        reason.append("It adds or writes in the NVLink switch ({switched}: multicast), so it runs "
+                      "only where the cards have NVLS (an NVSwitch of the H100's generation or "
+                      "later).")  # fmt: skip
+        advice = ("Run it only on machines with NVLS; elsewhere take a plan that goes over memory "
+                  "channels.")  # fmt: skip
+    told = proved(file, figures, reason, lambda: [prove_mscclpp(plan)], advice)
     return [told, *_limits(file, plan.name, broken_room(plan), "MSCCL++")]
 
 
@@ -126,10 +136,11 @@ def _older(file: str, plan: OlderPlan) -> Finding:
 
 
 def proved(
-    file: str, figures: Figures, reason: list[str], prove: Callable[[], list[Verdict]]
-) -> Finding:
+    file: str, figures: Figures, reason: list[str], prove: Callable[[], list[Verdict]],
+    advice: str = SOUND,
+) -> Finding:  # fmt: skip
     """The finding that says what it is, with the outcome of the proof."""
-    advice, kind = "Nothing; it does what it says.", "plan"
+    kind = "plan"
     try:
         wrong = [verdict for verdict in prove() if not verdict]
         figures["wrong"] = wrong[0].reason if wrong else ""

@@ -123,6 +123,8 @@ _MARKS: Final[tuple[tuple[str, re.Pattern[bytes]], ...]] = (
                                rb"^[ \t>#/]{0,20}PARTITION[ \t]{1,20}AVAIL[ \t]{1,20}TIMELIMIT|"
                                rb"^[ \t>#/]{0,20}NODELIST[ \t]{1,40}NODES[ \t]{1,9}PARTITION[ \t]|"
                                rb"^[ \t>#/]{0,20}REASON[ \t]{1,40}USER[ \t]{1,40}TIMESTAMP", re.M)),
+    ("block_table", re.compile(rb"^[ \t>#|]{0,20}Block Name[ \t]{0,40}\|[ \t]{0,20}Size"
+                               rb"[ \t]{0,20}\|[ \t]{0,20}Nodes\b", re.M)),
     ("shown", re.compile(rb"\bNodeName=\S{1,200} (?:Arch=|State=|CoresPerSocket=)|"
                          rb"\bJobId=\d{1,12} JobName=")),
     ("controller", _CONTROLLER),
@@ -223,7 +225,8 @@ def kinds_of(given: Given) -> tuple[str, ...]:
     if element and start[:1] != b"<" and len(_LOGGED.findall(head)) > 2:
         return ("logged_topology",)
     if element and (start[:1] == b"<" or b"NCCL INFO" not in head):
-        return (XML_KINDS.get(element[1], "nccl_topology"),)
+        said = element[1] == b"algo" and start[:1] != b"<" and b"CCL WARN" in head
+        return (XML_KINDS.get(element[1], "nccl_topology"), *(["nccl_log"] if said else []))
     found = dict.fromkeys(kind for kind, mark in _MARKS if mark.search(head))
     if "ended" not in found and speaks(head):
         found["ended"] = None

@@ -32,6 +32,7 @@ from ..formats.plain import text_of
 from ..formats.ras import read_ras
 from ..formats.rocm_topo import read_rocm_topo
 from ..formats.slurm import read_topology_conf
+from ..formats.slurm_blocks import read_block_table
 from ..formats.stacks import read_stacks_lines
 from ..formats.topo_matrix import read_peers, read_topo_matrix, tables_of
 from ..formats.topograph import read_topograph
@@ -39,6 +40,7 @@ from ..formats.topology_yaml import read_topology_yaml
 from ..formats.watchdog import read_watchdog_lines
 from ..i18n import message
 from .diagnosis import Diagnosis, Model
+from .fabric.block_tables import block_table_findings
 from .fabric.controller import controller_findings
 from .fabric.domains import domain_findings
 from .fabric.fabrics import fabric_findings
@@ -354,6 +356,7 @@ TAKE: Final = MappingProxyType(
         "hypernode": _printed(domain_findings),
         "kernel_table": _printed(table_of_kernels_findings),
         "profile_summary": _printed(profile_summary_findings),
+        "block_table": _told(read_block_table, block_table_findings),
         "slurm_lists": _printed(queue_findings), "shown": _printed(shown_findings),
         "controller": _printed(controller_findings),
         **{kind: _printed(findings) for kind, findings in OF_HOST.items()},

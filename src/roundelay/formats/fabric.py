@@ -51,6 +51,8 @@ class Fabric:
         bare: hosts that cables lead to and that have no record of their own.
         titles: of ends that are no switches, by name.
         domains: hosts that share NVLink, by the name of their domain.
+        short: switches whose list of hosts ends in a comma or is shorter than a comment says: how
+            many hosts that says, 0 where none does.
         switches: titles by name; of blocks and rings each is one.
         hosts: names of hosts, or of their network cards, by the switch they hang on.
         cables: between switches; in a tree from the upper to the lower one.
@@ -85,6 +87,7 @@ class Fabric:
     bare: tuple[str, ...] = ()
     titles: Mapping[str, str] = field(default_factory=dict)
     domains: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    short: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def all_hosts(self) -> tuple[str, ...]:

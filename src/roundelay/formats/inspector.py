@@ -6,7 +6,7 @@ Formats v4.0 to v4.3 (NCCL 2.28 to 2.31): plugins/profiler/inspector/README.md. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any, Final, NamedTuple
@@ -22,6 +22,8 @@ from .plain import unpacked
 
 KEPT: Final = 2 * 10**6
 """Calls of a file."""
+SET_OUT: Final = 5000
+"""Lines of an object that was set out for reading."""
 SHOWN: Final = 20
 """Lines that could not be read, which are listed one by one."""
 
@@ -99,17 +101,36 @@ def read_inspector(data: bytes) -> Inspection:
     return found
 
 
+def _objects(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers; of an object that was set out over several, all in one."""
+    held, begun, indent = list[bytes](), 0, 0
+    for number, raw in enumerate(lines, 1):
+        bare = raw.strip()
+        if not held and bare != b"{":
+            yield number, raw
+            continue
+        if not held:
+            begun, indent = number, raw.find(b"{")
+        held.append(raw)
+        ended = bare.rstrip(b",") == b"}" and raw.find(b"}") == indent
+        if ended or len(held) >= SET_OUT:
+            yield begun, b"".join(held)
+            held = []
+    if held:
+        yield begun, b"".join(held)
+
+
 def read_inspector_lines(lines: Iterable[bytes]) -> Inspection:
     """The calls in lines, which are not held; other lines are left out."""
     found, odd = Inspection(), 0
     about: dict[str, Any] = {}
     dropped: dict[tuple[Any, Any], int] = {}
-    for number, raw in enumerate(lines, 1):
+    for number, raw in _objects(lines):
         start = raw.find(b"{")
         if start < 0:
             continue
         try:
-            line = _DECODE(raw[start:])
+            line = _DECODE(raw[start:].rstrip(b", \r\n\t"))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             odd += 1
             if odd <= SHOWN:

@@ -20,7 +20,8 @@ MOST: Final = 1 << 20
 DEEP: Final = 64
 """Brackets within one another."""
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+("?)|[{}\[\],]', re.DOTALL)
-_DOTS: Final = re.compile(r"^[ \t]*(?:\.{2,}|…)[ \t]*,?[ \t]*$", re.M)
+_DOTS: Final = re.compile(r"^[ \t]*(?://|#)?[ \t]*(?:\.{2,}|…)[^\n\"{}]{0,80}$", re.M)
+"""With words of what is left out."""
 _BARE: Final = re.compile(
     r"(?<=[:\[,])(\s*)(0x[0-9a-fA-F]{1,16}|nccl[A-Z]\w{1,30}|-?nan|-?inf)"
     r"(?=\s*[,}\]])"

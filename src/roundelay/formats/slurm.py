@@ -15,6 +15,8 @@ from .plain import text_of
 _PAIR: Final = re.compile(r"(\w+)\s*=\s*(\S+)")
 _PLUGIN: Final = re.compile(r"\bTopologyPlugin\s*=\s*topology/(\w{1,30})", re.I)
 _KINDS: Final = (("switchname", "tree"), ("blockname", "block"), ("ringname", "ring"))
+_SAID: Final = re.compile(r"#\s*Number of Nodes in \S{1,80}: (\d{1,6})\s*$", re.I)
+"""What CycleCloud writes above a block."""
 TWICE: Final = "{name} stands there twice; the first one counts"
 NAME: Final = 64
 """Characters of a switch's name."""
@@ -35,8 +37,10 @@ def read_topology_conf(data: bytes) -> Fabric:
     sizes: tuple[int, ...] = ()
     lists = Lists()
     plugin = ""
+    said, short = 0, dict[str, int]()
     for number, raw in enumerate(text_of(data).split("\n"), 1):
         text = raw.split("#")[0]
+        said = int(counted[1]) if (counted := _SAID.match(raw.strip())) else said
         fields = {key.lower(): value for key, value in _PAIR.findall(text)}
         kind = next((kind for key, kind in _KINDS if key in fields), "")
         if "blocksizes" in fields:
@@ -62,6 +66,9 @@ def read_topology_conf(data: bytes) -> Fabric:
             below[name] = lists.read(_none(fields.get("switches", "")), number)
             shown = "level" in fields and below[name]  # scontrol repeats all hosts further up
             own[name] = () if shown else lists.read(_none(fields.get("nodes", "")), number)
+            if own[name] and (text.rstrip().endswith(",") or said > len(own[name])):
+                short[name] = said
+        said = 0
     if not switches:
         raise RoundelayError("no SwitchName, BlockName or RingName; expected a topology.conf of "
                              "Slurm, such as SwitchName=s0 Nodes=node[0-5]")  # fmt: skip
@@ -71,7 +78,7 @@ def read_topology_conf(data: bytes) -> Fabric:
     unlisted = tuple(dict.fromkeys(c.b for c in cables if c.b not in switches))
     return Fabric("slurm", next(iter(kinds)), switches, own, cables, block_sizes=sizes,
                   unlisted=unlisted, lines=lines, notes=tuple(notes), kinds=tuple(kinds),
-                  plugin=plugin)  # fmt: skip
+                  plugin=plugin, short=short)  # fmt: skip
 
 
 def _none(text: str) -> str:

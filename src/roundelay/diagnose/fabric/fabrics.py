@@ -21,8 +21,8 @@ MOST: Final = 256
 def fabric_findings(file: str, fabric: Fabric) -> list[Finding]:
     """How the hosts hang together; and what is missing."""
     found = [*refused_findings(file, fabric), *narrow_findings(file, fabric),
-             _unlisted(file, fabric), _no_tree(file, fabric), _no_common(file, fabric),
-             _twice(file, fabric),
+             _unlisted(file, fabric), _short(file, fabric), _no_tree(file, fabric),
+             _no_common(file, fabric), _twice(file, fabric),
              _blocks(file, fabric) if fabric.kind == "block"
              else _levels(file, fabric) if fabric.all_hosts else None,
              _slower(file, fabric)]  # fmt: skip
@@ -36,8 +36,8 @@ def _cited(file: str, fabric: Fabric) -> tuple[Evidence, ...]:
 
 def _unlisted(file: str, fabric: Fabric) -> Finding | None:
     """Switches that cables lead to and that are not described."""
-    if not fabric.unlisted:
-        return None
+    if not fabric.unlisted or (fabric.source == "topograph" and fabric.all_hosts):
+        return None  # a model of topograph names racks that are empty as well
     figures: Figures = {
         "unlisted": len(fabric.unlisted), "switches": len(fabric.switches),
         "examples": names(fabric.unlisted, 4),
@@ -54,6 +54,24 @@ def _unlisted(file: str, fabric: Fabric) -> Finding | None:
     return tell(
         "incomplete", file, figures, reason, advice, _cited(file, fabric), fault=True,
         confidence=0.9, area="machine",
+    )  # fmt: skip
+
+
+def _short(file: str, fabric: Fabric) -> Finding | None:
+    """Blocks whose hosts are fewer than the file itself says, or whose list is cut off."""
+    if not fabric.short:
+        return None
+    told = [f"{name}: {len(fabric.hosts[name])}" + (f" / {said}" if said else "")
+            for name, said in fabric.short.items()]  # fmt: skip
+    lines = fabric.lines or {}
+    return tell(
+        "incomplete", file, {"told": names(told, 4)},
+        ["Hosts are missing from lists (hosts listed / said in the comment above): {told}. They "
+         "end in a comma or have fewer than is said, so the file is cut off there, or the comment "
+         "is older. Counted are only those that are listed."],
+        "Give the whole file, or have it written anew.",
+        tuple(Evidence(file, lines.get(name, 0), name) for name in list(fabric.short)[:2]),
+        fault=True, confidence=0.85, area="machine",
     )  # fmt: skip
 
 
@@ -178,6 +196,10 @@ def _levels(file: str, fabric: Fabric) -> Finding:
         reason.append("On no switch: {loose}.")
     if fabric.left_out:
         reason.append("Aggregation nodes ({left_out}) are no hosts.")
+    if fabric.unlisted and fabric.source == "topograph":
+        figures |= {"idle": len(fabric.unlisted), "which": names(fabric.unlisted, 8)}
+        reason.append("{idle:switch|switches} only named below another, with no nodes in the "
+                      "file, and not counted: {which}.")  # fmt: skip
     reason += _narrow(fabric, figures)
     near = [own for own in fabric.hosts.values() if len(own) > 1]
     if near and not alone and len(near[0]) <= 16:

@@ -86,9 +86,13 @@ def _where(parts: Sequence[Breakdown]) -> Finding:
         reason.append("Communication takes {communication_ms} ms: {overlap_share} of it is hidden "
                       "behind computation, {exposed_ms} ms are exposed.")  # fmt: skip
     worst = sorted(parts, key=lambda p: -p.exposed.length)[:LISTED]
+    advice = (
+        "Of what is exposed or idle as much can be won at most; begin with the larger of the two."
+    )
+    if communication <= hidden and not any(p.idle for p in parts):
+        advice = "Nothing is exposed or idle: only computation that is faster would win time."
     return tell(
-        "time_breakdown", _subject(p.trace for p in parts), figures, reason,
-        "Of what is exposed or idle as much can be won at most; begin with the larger of the two.",
+        "time_breakdown", _subject(p.trace for p in parts), figures, reason, advice,
         tuple(map(_line, worst)), confidence=0.95, area="time",
     )  # fmt: skip
 
@@ -157,6 +161,14 @@ def _what(traces: Sequence[Trace]) -> Finding:
                   "No kernel ran: these are times of the host.")  # fmt: skip
     if calls:
         reason.append("Calls: {calls}.")
+    if waits := sum(t.waits for t in traces if t.unmatched):
+        figures |= {"waits": waits, "unmatched": sum(t.unmatched for t in traces)}
+        reason.append("{unmatched} of {waits:wait|waits} for CUDA events name no record of the "
+                      "event (wait_on_cuda_event_record_corr_id is -1): the profiler has not "
+                      "matched them, so what they wait for is not told.")  # fmt: skip
+    if not calls and not steps and all(_events(t) < FEWEST for t in traces):
+        reason.append("So few events and no collectives: a part or a test, which tells nothing of "
+                      "a job's speed.")  # fmt: skip
     if calls and not any(map(calls_ran, traces)):
         reason.append("No kernel communicates, so these calls tell when they were begun, and not "
                       "how long they ran.")  # fmt: skip

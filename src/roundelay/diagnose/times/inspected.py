@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FEWEST: Final = 20
 LISTED: Final = 8
+HOPPER: Final = 450.0
+"""GB/s one way of NVLink of an H100."""
 Rows = Mapping[int, Mapping[tuple[str, int], tuple[str, Inspected]]]
 
 
@@ -82,6 +84,13 @@ def _reached(calls: Sequence[tuple[str, Inspected]], dropped: int) -> Finding:
               "highest bus "
               "bandwidths: {best}.", "A call's time has its waiting for late ranks in it, so low "
               "ones say little of the network."]  # fmt: skip
+    over = [c for _, c in best.values() if c.operation == "all_reduce" and c.nodes == 1
+            and c.ranks > 1 and HOPPER < c.busbw <= HOPPER * 2]  # fmt: skip
+    if over:
+        figures |= {"over_GBps": over[0].busbw, "link_GBps": HOPPER}
+        reason.append("{over_GBps} GB/s of an all-reduce within a host is no error: if the cards "
+                      "are H100 or H200, whose NVLink carries {link_GBps} GB/s one way, the "
+                      "switches add (NVLS).")  # fmt: skip
     if dropped:
         reason.append("{dropped} more were overwritten before they were written.")
     cited = [Evidence(file, c.line, _told(c)) for file, c in best.values()]

@@ -17,10 +17,13 @@ from ...units import format_size
 from ..finding import Evidence, Figures, Finding, tell
 from ..machine.seen import names
 from . import gathered_findings, graph_time_findings
+from .proxied import waited
 
 LISTED: Final = 8
 UNEVEN: Final = 3.0
 """Times from which the same kernel lasts longer elsewhere because it waits there."""
+FAR: Final = 10_000
+"""us from which a clock has not begun with the part that is given."""
 _KERNEL: Final = re.compile(
     r"(?:_(?P<sum>Sum|Prod|Min|Max|MinMax|PreMulSum|SumPostDiv))?(?:_(?P<type>[a-z]+\d*\w*?))?"
     r"_(?P<algorithm>RING|TREE|NVLS_TREE|NVLS|COLLNET_\w+?|PAT)_(?P<protocol>LL128|LL|SIMPLE)\b"
@@ -160,11 +163,21 @@ def _made(file: str, made: Sequence[Piece], pieces: Sequence[Piece]) -> Finding:
         reason.append("{kernels:channel of a kernel|channels of kernels} ran {ran_us} us (median; "
                       "{most_us} us at most) by the card's clock, waiting for other ranks "
                       "included.")  # fmt: skip
+        if unended := sum(args.get("StopGpuClk") == 0 for args in kernels):
+            figures["unended"] = unended
+            reason.append("Of {unended:other channel|other channels} no end was written "
+                          "(StopGpuClk is 0): a gap of the profiler's plugin, which says nothing "
+                          "of how long the channel ran, nor that it hangs.")  # fmt: skip
+    if unset := _unset(pieces):
+        figures["unset"] = unset
+        reason.append("{unset:event has|events have} the time 0, which the plugin has not set: "
+                      "what begins or ends there has no duration.")  # fmt: skip
+    reason += waited(pieces, figures)
     advice = (
         "Switch on all kinds of events (NCCL_PROFILE_EVENT_MASK=4095) for the times of kernels, "
         "channels and network; the profile of torch has those of kernels."
     )
-    if kernels:
+    if below:
         advice = "For how long kernels take, see nsys or the profile of torch as well."
     if begun and not below:
         reason.append("They begin and end where the host has put them in line, which takes a "
@@ -174,6 +187,13 @@ def _made(file: str, made: Sequence[Piece], pieces: Sequence[Piece]) -> Finding:
         "nccl_events", file, figures, reason, advice,
         _cited(file, begun), confidence=0.9, area="time",
     )  # fmt: skip
+
+
+def _unset(pieces: Sequence[Piece]) -> int:
+    """Events at 0 that end there, or that begin there while all others are far from it."""
+    first = min((p["ts"] for p in pieces if isinstance(p.get("ts"), int | float) and p["ts"] > 0),
+                default=0)  # fmt: skip
+    return sum(p.get("ts") == 0 and (p.get("ph") == "e" or first > FAR) for p in pieces)
 
 
 def _call(piece: Piece, args: Mapping[str, Any]) -> str:

@@ -43,8 +43,14 @@ class _Launch(msgspec.Struct, gc=False):
     correlation: _Id = None
 
 
+class _Wait(msgspec.Struct, gc=False):
+    event: int | None = msgspec.field(default=None, name="wait_on_cuda_event_id")
+    record: int | None = msgspec.field(default=None, name="wait_on_cuda_event_record_corr_id")
+
+
 _EVENTS: Final = msgspec.json.Decoder(list[_Event])
 _FIELDS: Final = msgspec.json.Decoder(Fields)
+_WAIT: Final = msgspec.json.Decoder(_Wait)
 _CORRELATION: Final = msgspec.json.Decoder(_Launch)
 
 
@@ -71,7 +77,7 @@ class _Columns:
     """What has been read so far."""
 
     def __init__(self) -> None:
-        self.events = self.odd = 0
+        self.events = self.odd = self.waits = self.unmatched = 0
         self.device = {name: array("q") for name in ("begin", "end", "kind", "stream", "name",
                                                      "correlation")}  # fmt: skip
         self.host = array("q"), array("q")
@@ -102,6 +108,8 @@ class _Columns:
                 self._annotation(e)
             elif cat in _LAUNCH and _LAUNCHES.search(e.name):
                 self._launch(e)
+            elif cat == "cuda_sync":
+                self._wait(e)
 
     def _fields(self, e: _Event) -> Fields:
         try:
@@ -143,6 +151,15 @@ class _Columns:
         elif name := words.on_host(e.name):
             self.host_calls.append(host_call(name, self._fields(e), *_span(e), f"{e.tid}"))
 
+    def _wait(self, e: _Event) -> None:
+        try:
+            wait = _WAIT.decode(e.args)
+        except msgspec.DecodeError:
+            return
+        if wait.event is not None and wait.record is not None:
+            self.waits += 1
+            self.unmatched += wait.record < 0
+
     def _launch(self, e: _Event) -> None:
         try:
             correlation = _CORRELATION.decode(e.args).correlation
@@ -176,7 +193,8 @@ class _Columns:
             launched=np.where(launched >= 0, launched + base, -1), names=tuple(self.names),
             host_begin=host[0], host_end=host[1], calls=tuple(calls),
             steps=tuple(sorted(self.steps, key=lambda s: s.begin)), events=self.events,
-            bytes=source.read, notes=(*about.notes, *self._notes(source)), other=about.other,
+            bytes=source.read, waits=self.waits, unmatched=self.unmatched,
+            notes=(*about.notes, *self._notes(source)), other=about.other,
         )  # fmt: skip
 
     def _launched(self, correlation: Times) -> Times:

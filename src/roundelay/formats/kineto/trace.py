@@ -77,6 +77,7 @@ class Trace:
         steps: by begin.
         events: in the file.
         bytes: of the file, unpacked.
+        waits, unmatched: for events of CUDA, and those of which no record was found.
         notes: what was odd.
     """
 
@@ -99,6 +100,8 @@ class Trace:
     steps: tuple[Step, ...]
     events: int
     bytes: int
+    waits: int = 0
+    unmatched: int = 0
     notes: tuple[Note, ...] = ()
     other: Mapping[str, Any] = field(default_factory=dict)
     """What else the file says of itself, by key, as it stands there."""

@@ -72,7 +72,15 @@ LAYOUT: Final = (
           "NCCL looks for a device that its picture of the machine does not have: the processes "
           "see different cards or network cards, hosts are not alike, or a topology or graph file "
           "is of another machine.", _ALIKE, confidence=0.75),
-    cause("topology_file", r"Attribute (?P<attribute>\w+) of node (?P<node>\w+) not found|"
+    cause("plan_refused", r"Attribute (?P<attribute>\w+) of node (?P<node>algo|tb|step) not "
+          r"found", "machine",
+          "The file of an MSCCL algorithm is refused: its element {node} has no attribute "
+          "{attribute}, which this version of the library insists on. As a rule it was made by "
+          "tools of another version.",
+          "Add what is missing (of algo: ngpus is the number of ranks, coll the collective, such "
+          "as allgather), or make the file anew with msccl-tools of the library's version; "
+          "unset MSCCL_XML_FILES (RCCL: RCCL_MSCCL_ENABLE=0) to do without it.", confidence=0.9),
+    cause("topology_file", r"Attribute \w+ of node (?!(?:algo|tb|step)\b)\w+ not found|"
           r"XML (?:Parse|Mismatch|file)\b|KV Convert to|XML Topology has wrong version|"
           r"Error : (?:name|value) .* too long", "machine",
           "A topology file cannot be used: a mandatory attribute is missing, its XML is broken or "
