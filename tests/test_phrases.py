@@ -20,6 +20,9 @@ SAID = [
     ("Your training graph has changed in this iteration, e.g.\n", "graph_changed", "static_graph"),
     ("RuntimeError: DDP expects same model across all ranks, but Rank 3 has 5 params, while rank 0 "
      "has inconsistent 4 params.\n", "models_differ", "rank 3 has 5 parameters, rank 0 has 4"),
+    ("RuntimeError: DDP expects same model across all ranks, but Rank 0 has 5 params, while rank 2 "
+     "has inconsistent 0 params.\n", "stuck_in_start", "0 parameters of rank 2"),
+    ("[mori] application/rdma: BuildRdmaConn gave up\n", "network_error", "(BuildRdmaConn)"),
     ("RuntimeError: [2]: params[7] in this process with sizes [3, 4] appears not to match sizes\n",
      "models_differ", r"parameter 7 is [3, 4] on rank 2"),
     ("RuntimeError: Error when verifying shape tensors for collective ALLGATHER on rank 6. This "
