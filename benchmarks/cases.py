@@ -101,7 +101,7 @@ WANTED: dict[str, tuple[Want, ...]] = {
     "hang/09": (Want("never_called", True, "Rank 0 never enqueued call 288686 ._all_gather_base"),),
     "hang/11": (Want("matched", False, "All 2 ranks made the same 1 call"),),
     "hang/13": (Want("sizes_differ", True, r"sequence 1 of all_reduce.*\[5, 4\] on rank 1"),),
-    "hang/15": (Want("never_called", True, "Rank 0 never called all_reduce, sequence 2"),),
+    "hang/15": (Want("never_called", True, "Rank 0 holds up rank 1: it never called all_reduce"),),
     "hang/17": (Want("matched", False, "All 3 ranks made the same 5 call"),),
     "hang/19": (Want("missing_dump", True, r"Rank 0 has left no dump.*sequence 3, all_reduce"),),
     "bandwidth/01": (Want("both_directions", False, "one way the line rate is 450 GB/s.*80 %"),),

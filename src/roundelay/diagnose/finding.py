@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -116,3 +116,15 @@ def shown(name: str, value: float | int | str) -> str:
     if name.endswith("share"):
         return f"{100 * value:.0f} %"
     return f"{value:.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
+
+
+def names(found: Sequence[str], most: int = 16) -> str:
+    """Names in a row; of many, the first ones and how many there are."""
+    if len(found) <= most:
+        return ", ".join(found)
+    return f"{', '.join(found[:most])}, ... ({len(found)})"
+
+
+def numbers(found: Iterable[int], most: int = 16) -> str:
+    """Numbers, as of ranks, in a row; see `names`."""
+    return names([str(number) for number in found], most)

@@ -10,8 +10,7 @@ from typing import Final, TypeVar
 
 from ..formats.nccl_log import NcclLog
 from ..formats.watchdog import Timeout, Watched
-from .finding import Finding
-from .machine.seen import names
+from .finding import Finding, names
 
 T = TypeVar("T")
 _RANK: Final = re.compile(r"rank[_.-]?(\d{1,7})(?!\d)", re.I)

@@ -11,10 +11,9 @@ from ..i18n import message
 from ..topology import Cluster
 from . import Machine as Named
 from .diagnosis import Diagnosis, Model
-from .finding import of_file
+from .finding import names, of_file
 from .given import Given
 from .joint import joint_findings
-from .machine.seen import names
 from .recognise import kinds_of
 from .speed.expected import Predict
 from .taking import EXPECTED, taken

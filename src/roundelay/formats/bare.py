@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from .plain import RAW_ESCAPES
+
 LONGEST: Final = 2000
 """Bytes of a line that are looked at."""
-_ESCAPE: Final = re.compile(rb"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _HEAD: Final = re.compile(
     r"(?:>\s?|\[\d{1,7},\d{1,7}\]<std\w{3}>: ?|\[(?:default|rank)?\d{1,7}\]:\s?|\d{1,7}: +|"
     r"\(\w{1,60}(?:[ _]\w{1,40}){0,3} pid=\d{1,9}[^()\n]{0,80}\)\s?|"
@@ -31,7 +32,7 @@ def plain(raw: bytes) -> str:
     """The text of a line, without colours."""
     raw = raw[:LONGEST]
     if b"\x1b" in raw:
-        raw = _ESCAPE.sub(b"", raw)
+        raw = RAW_ESCAPES.sub(b"", raw)
     return raw.decode("utf-8", "replace").rstrip()
 
 

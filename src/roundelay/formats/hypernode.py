@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from ..errors import RoundelayError
 from .yaml_nodes import read_yaml
-
-TIERS: Final = 1000
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import re
 from typing import Final, NamedTuple
 
 from ..errors import RoundelayError
-from .pasted import pasted_lines
+from .pasted import number_in, pasted_lines
 
 _RULE: Final = re.compile(r"^\s*-{3,}(?:\s+-{3,})+\s*$")
 _SPLIT: Final = re.compile(r"\s{2,}|\t")
@@ -109,25 +109,16 @@ def _cells(raw: str) -> list[str]:
     return [cell for cell in _SPLIT.split(line) if cell]
 
 
-def _number(text: str) -> float | None:
-    plain = text.replace(",", "").rstrip("%")
-    try:
-        value = float(plain) if len(plain) < 40 else None
-    except ValueError:
-        return None
-    return value if value is not None and abs(value) < 1e30 else None
-
-
 def _nsys(heads: list[str], line: str, number: int) -> Kernel | None:
     cells = line.strip().split(None, len(heads) - 1)
-    if len(cells) < len(heads) or _number(cells[1]) is None:
+    if len(cells) < len(heads) or number_in(cells[1]) is None:
         cells = _cells(line)
     units = [found[1] if (found := _UNITS.search(head)) else "ns" for head in heads]
     plain = [_UNITS.sub("", head) for head in heads]
     named = [_NAMES.get(head, head) for head in plain]
-    values = {head: (_number(cell), _SCALE[unit])
+    values = {head: (number_in(cell), _SCALE[unit])
               for head, cell, unit in zip(named, cells, units, strict=False)}  # fmt: skip
-    share = _number(cells[0]) if cells else None
+    share = number_in(cells[0]) if cells else None
     total, calls = _seconds(values.get("Total Time")), values.get("Instances", (None, 1.0))[0]
     if share is None or total is None or calls is None or len(cells) < len(heads):
         return None
@@ -146,9 +137,9 @@ def _torch(heads: list[str], line: str, number: int) -> Kernel | None:
         return None
     values = dict(zip(heads, cells, strict=True))
     device = next((head for head in heads if head in _DEVICES), None)
-    share = _number(values.get(f"{device} %", ""))
+    share = number_in(values.get(f"{device} %", ""))
     total = _TIME.fullmatch(values.get(device or "", ""))
-    calls = _number(values.get("# of Calls", ""))
+    calls = number_in(values.get("# of Calls", ""))
     if share is None or total is None or calls is None:
         return None
     seconds = float(total[1]) * _SCALE[total[2]]
@@ -161,7 +152,7 @@ def _hta(heads: list[str], line: str, number: int) -> Shares | None:
         cells = cells[1:]
     if len(cells) != len(heads):
         return None
-    values = {head: _number(cell) for head, cell in zip(heads, cells, strict=True)}
+    values = {head: number_in(cell) for head, cell in zip(heads, cells, strict=True)}
     rank = values.pop("rank", None)
     known = {name: value for name, value in values.items() if value is not None}
     if rank is None or not known or not 0 <= rank < 2**31:

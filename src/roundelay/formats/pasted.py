@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from .plain import text_of
+from .plain import ESCAPES, text_of
 
-_ESCAPES: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\x1b\(B")
 _QUOTE: Final = re.compile(r"^(?:> ?)+")
 LONGEST: Final = 4096
 """Characters of a line that are looked at."""
@@ -28,4 +27,14 @@ def without_prefixes(data: bytes) -> bytes:
 def pasted_lines(data: bytes) -> Iterator[tuple[int, str]]:
     """Each line and its number, without colours and marks of quotation; tabs stay."""
     for number, raw in enumerate(text_of(data).split("\n")[:MOST], 1):
-        yield number, _QUOTE.sub("", _ESCAPES.sub("", raw[:LONGEST])).rstrip()
+        yield number, _QUOTE.sub("", ESCAPES.sub("", raw[:LONGEST])).rstrip()
+
+
+def number_in(cell: str) -> float | None:
+    """The number in a table's cell, such as "1,234.5" or "12 %"; None where there is none."""
+    plain = cell.replace(",", "").rstrip("% ")
+    try:
+        value = float(plain) if len(plain) < 40 else None
+    except ValueError:
+        return None
+    return value if value is not None and abs(value) < 1e18 else None

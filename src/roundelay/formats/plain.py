@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 import zlib
 from typing import Final
 
@@ -10,6 +11,13 @@ from ..errors import RoundelayError
 
 LIMIT: Final = 2**30
 """Bytes to which a packed file may grow."""
+_ESCAPES: Final = (
+    r"\x1b(?:\[[0-?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,999}(?:\x07|\x1b\\)|\(B|[@-Z\\-_])"
+)
+ESCAPES: Final = re.compile(_ESCAPES)
+"""What colours a terminal and moves its cursor."""
+RAW_ESCAPES: Final = re.compile(_ESCAPES.encode())
+"""The same, in bytes."""
 _GZIP: Final = b"\x1f\x8b"
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),

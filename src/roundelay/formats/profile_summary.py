@@ -10,7 +10,7 @@ import re
 from typing import Final, NamedTuple
 
 from ..errors import RoundelayError
-from .pasted import pasted_lines
+from .pasted import number_in, pasted_lines
 
 _NAME: Final = re.compile(
     r"^(?:kernel(?: name)?|name|metric|op(?:eration)?|api|function|event)$", re.I
@@ -83,17 +83,8 @@ def _row(cells: list[str], at: tuple[int, int, int, float], table: int, line: in
     name, count, time, unit = at
     if len(cells) <= max(name, count, time):
         return None
-    calls, took = (_number(cells[i]) for i in (count, time))
-    if calls is None or took is None or not cells[name]:
+    calls, took = (number_in(cells[i]) for i in (count, time))
+    if calls is None or took is None or min(calls, took) < 0 or not cells[name]:
         return None
     size = next((int(m[1]) for cell in cells if (m := _BYTES.search(cell))), 0)
     return Row(cells[name][:300], int(calls), took * unit, size, table, line)
-
-
-def _number(text: str) -> float | None:
-    plain = text.replace(",", "")
-    try:
-        value = float(plain) if len(plain) < 40 else None
-    except ValueError:
-        return None
-    return value if value is not None and 0 <= value < 1e18 else None

@@ -16,9 +16,8 @@ from ..errors import RoundelayError
 from ..i18n import message
 from .machine import PATHS, Card, Machine, Nic
 from .note import Note
-from .plain import text_of
+from .plain import ESCAPES, text_of
 
-_ESCAPES: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\x1b\(B")
 _QUOTE: Final = re.compile(r"^(?:[>#*\s]|//)+")
 _CARD: Final = re.compile(r"GPU\d{1,9}")
 _BEHIND: Final = ("CPU", "NUMA", "CPU_Affinity", "NUMA_Affinity", "GPU_NUMA_ID", "Affinity")
@@ -73,7 +72,7 @@ def read_topo_matrix(data: bytes) -> Machine:
     """
     table = _Table()
     for number, raw in enumerate(text_of(data).split("\n"), 1):
-        _take(table, number, _ESCAPES.sub("", raw).rstrip("\r"))
+        _take(table, number, ESCAPES.sub("", raw).rstrip("\r"))
     if not table.columns:
         table = _without_head(data)
     if not table.columns or not (table.rows or (table.fields and len(table.columns) > 1)):
@@ -91,7 +90,7 @@ def tables_of(data: bytes) -> list[tuple[int, bytes]]:
     while len(begins) < MOST_TABLES:
         table = _Table()
         for number in range(begins[-1], len(lines) + 1):
-            _take(table, number, _ESCAPES.sub("", lines[number - 1]).rstrip("\r"))
+            _take(table, number, ESCAPES.sub("", lines[number - 1]).rstrip("\r"))
             if table.second:
                 break
         else:
@@ -106,7 +105,7 @@ def read_peers(data: bytes) -> dict[tuple[str, str], tuple[str, int]]:
     """The table of `nvidia-smi topo -p2p`: of two cards the state, and its line; {} if none."""
     found: dict[tuple[str, str], tuple[str, int]] = {}
     for number, raw in enumerate(text_of(data).split("\n"), 1):
-        words = _words(_QUOTE.sub("", _ESCAPES.sub("", raw)))
+        words = _words(_QUOTE.sub("", ESCAPES.sub("", raw)))
         cells = words[1:]
         if not words or not _CARD.fullmatch(words[0]) or not {"X"} <= set(cells) <= _PEERS:
             continue
@@ -123,7 +122,7 @@ def _without_head(data: bytes) -> _Table:
     """
     rows: list[list[str]] = []
     for raw in text_of(data).split("\n"):
-        words = _words(_QUOTE.sub("", _ESCAPES.sub("", raw)))
+        words = _words(_QUOTE.sub("", ESCAPES.sub("", raw)))
         at = int(words[0][3:]) if words and _CARD.fullmatch(words[0]) else -1
         if 0 <= at < WIDEST and at == len(rows) and words[at + 1 : at + 2] == ["X"]:
             rows.append(words[1:])
@@ -146,7 +145,7 @@ def _without_head(data: bytes) -> _Table:
         )
     )
     for number, raw in enumerate(text_of(data).split("\n"), 1):
-        _take(table, number, _ESCAPES.sub("", raw).rstrip("\r"))
+        _take(table, number, ESCAPES.sub("", raw).rstrip("\r"))
     return table
 
 

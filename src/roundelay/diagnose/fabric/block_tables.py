@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...formats.slurm_blocks import BlockTable
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, tell
 
 LISTED: Final = 12
 

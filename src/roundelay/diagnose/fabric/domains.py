@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ...formats.hypernode import HyperNodes, read_hypernodes
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, tell
 
 
 def domain_findings(file: str, data: bytes) -> list[Finding]:

@@ -8,8 +8,7 @@ from typing import Final
 
 from ...formats.fabric import Fabric
 from ...formats.hostlist import compressed
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, numbers, tell
 from .narrow_links import narrow_findings
 from .refused import refused_findings
 
@@ -138,7 +137,7 @@ def _blocks(file: str, fabric: Fabric) -> Finding:
     figures: Figures = {
         "blocks": len(fabric.switches), "hosts": total, "never": names(never),
         "each": " / ".join(str(n) for n in sorted(each)),
-        "sizes": names([str(size) for size in fabric.block_sizes]),
+        "sizes": numbers(fabric.block_sizes),
     }  # fmt: skip
     reason = ["{blocks:block|blocks} of {each:host|hosts}, {hosts:host|hosts} in all."]
     if fabric.block_sizes:
@@ -186,7 +185,7 @@ def _levels(file: str, fabric: Fabric) -> Finding:
         reason.append("{bare:host or card has|hosts or cards have} no record of their own "
                       "({which}): the list is cut off, or a part.")  # fmt: skip
     if fabric.block_sizes:
-        figures["sizes"] = names([str(size) for size in fabric.block_sizes])
+        figures["sizes"] = numbers(fabric.block_sizes)
         reason.append("Hosts that share NVLink make blocks; block sizes for planning: {sizes}.")
     if named := _named(fabric.domains):
         figures["named"] = named

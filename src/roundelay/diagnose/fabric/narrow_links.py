@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ...formats.fabric import Fabric
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, tell
 
 
 def narrow_findings(file: str, fabric: Fabric) -> list[Finding]:

@@ -9,8 +9,7 @@ from ...errors import RoundelayError
 from ...formats.hostlist import hosts
 from ...formats.kueue import Kueue
 from ...i18n import counted
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, tell
 
 HOST: Final = "kubernetes.io/hostname"
 HOST_CARDS: Final = 16

@@ -7,8 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ...formats.slurm_lists import NodeState, Queued, Reason, read_slurm_lists
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, tell
 
 LISTED: Final = 8
 NEVER: Final = MappingProxyType(

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ...formats.fabric import Fabric
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, numbers, tell
 
 
 def refused_findings(file: str, fabric: Fabric) -> list[Finding]:
@@ -108,7 +107,7 @@ def _sizes(file: str, fabric: Fabric) -> Finding | None:
     if not odd and not small:
         return None
     told = [f"{name} ({len(fabric.hosts[name])})" for name in small]
-    figures: Figures = {"base": base, "odd": names([str(size) for size in odd]),
+    figures: Figures = {"base": base, "odd": numbers(odd),
                         "small": names(told, 8)}  # fmt: skip
     reason = []
     if odd:

@@ -6,8 +6,7 @@ from typing import Final
 
 from ...errors import RoundelayError
 from ...formats.scontrol import Shown, read_shown
-from ..finding import Evidence, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Finding, names, tell
 from .queues import causes_of, reason_of
 
 LISTED: Final = 8

@@ -6,15 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from ...formats.desync import Desync
 from ...formats.watchdog import Signal, Watched
-from ..finding import Figures, Finding, cited, tell
-from ..machine.seen import names
+from ..finding import Figures, Finding, cited, numbers, tell
 
 SEE = "See what rank {late} does in its place (py-spy dump): data loading, a checkpoint, an " \
       "exception, a branch of its own."  # fmt: skip
-
-
-def _ranks(ranks: Sequence[int]) -> str:
-    return names([str(rank) for rank in ranks], 8)
 
 
 def desync(file: str, said: Watched) -> Finding | None:
@@ -27,7 +22,7 @@ def desync(file: str, said: Watched) -> Finding | None:
 
 
 def _figures(report: Desync, late: Sequence[int]) -> Figures:
-    return {"late": _ranks(late), "rank": report.rank, "operation": report.operation,
+    return {"late": numbers(late, 8), "rank": report.rank, "operation": report.operation,
             "sequence": report.sequence}  # fmt: skip
 
 
@@ -49,7 +44,7 @@ def _mixed(file: str, report: Desync) -> Finding | None:
     calls = {op: ranks for (at, _, op), ranks in report.states.items() if at == lowest}
     if len(calls) < 2:
         return None
-    parts = "; ".join(f"rank {_ranks(ranks)}: {op}" for op, ranks in list(calls.items())[:8])
+    parts = "; ".join(f"rank {numbers(ranks, 8)}: {op}" for op, ranks in list(calls.items())[:8])
     return tell(
         "calls_differ", file, {"sequence": lowest, "parts": parts},
         ["Under the same number (sequence {sequence}) ranks call different things: {parts}."],
@@ -112,7 +107,7 @@ def behind(file: str, said: Watched) -> Finding | None:
     if first is None:
         return None
     told = sorted({signal.rank for signal in said.signals if signal.rank is not None})
-    figures: Figures = {"by": "?" if first.by is None else first.by, "ranks": _ranks(told)}
+    figures: Figures = {"by": "?" if first.by is None else first.by, "ranks": numbers(told, 8)}
     idle = {s.enqueued for s in said.signals if s.enqueued == s.completed}
     if len(idle) == 1 and all(s.enqueued == s.completed > 0 for s in said.signals):
         figures["last"] = idle.pop()
@@ -176,8 +171,8 @@ def _late(file: str, signals: Sequence[Signal]) -> Finding | None:
         return None
     last = min(s.enqueued for s in late)
     figures: Figures = {
-        "late": _ranks(sorted(s.rank or 0 for s in late)), "last": last, "most": most,
-        "waiting": _ranks(sorted(s.rank or 0 for s in waiting)),
+        "late": numbers(sorted(s.rank or 0 for s in late), 8), "last": last, "most": most,
+        "waiting": numbers(sorted(s.rank or 0 for s in waiting), 8),
     }  # fmt: skip
     return tell(
         "never_called", file, figures,

@@ -9,8 +9,7 @@ from pathlib import PurePath
 from typing import Final
 
 from ...formats.flight import Call, Dump
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, numbers, tell
 from .held import held_findings
 from .waits import waits_of
 
@@ -181,10 +180,6 @@ _DIFFER: Final = {
 }  # fmt: skip
 
 
-def _ranks(ranks: Sequence[int]) -> str:
-    return names([str(rank) for rank in ranks], LISTED)
-
-
 def _differs(
     group: Group, sequence: int, made: Mapping[int, Call], kind: str, key: Callable[[Call], str]
 ) -> Finding:
@@ -193,11 +188,11 @@ def _differs(
     for rank, call in sorted(made.items()):
         by.setdefault(key(call), []).append(rank)
     common = sorted(by.items(), key=lambda item: -len(item[1]))[:LISTED]
-    parts = "; ".join(f"{what} on rank {_ranks(ranks)}" for what, ranks in common)
+    parts = "; ".join(f"{what} on rank {numbers(ranks, LISTED)}" for what, ranks in common)
     odd = min(by.values(), key=len)
     figures: Figures = {
         "sequence": sequence, "operation": next(iter(made.values())).operation, "parts": parts,
-        "odd": _ranks(odd),
+        "odd": numbers(odd, LISTED),
     }  # fmt: skip
     reason, advice = _DIFFER[kind]
     ordered = sorted(made.items(), key=lambda item: item[0] not in odd)
@@ -214,7 +209,12 @@ def _apart(group: Group) -> Finding | None:
     low, high = min(last.values()), max(last.values())
     late = sorted(rank for rank, sequence in last.items() if sequence == low)
     ahead = sorted(rank for rank, sequence in last.items() if sequence == high)
-    figures: Figures = {"late": _ranks(late), "low": low, "ahead": _ranks(ahead), "high": high}
+    figures: Figures = {
+        "late": numbers(late, LISTED),
+        "low": low,
+        "ahead": numbers(ahead, LISTED),
+        "high": high,
+    }
     cited = [(ahead[0], group.calls[ahead[0]][high]), (late[0], group.calls[late[0]][low])]
     return tell(
         "counts_differ", group.subject, figures,
@@ -238,7 +238,7 @@ def _missing(groups: Sequence[Group], told: set[int]) -> Finding | None:
     top = max((call.sequence for call in last.values()), default=0)
     at = next((call for call in last.values() if call.sequence == top), None)
     figures: Figures = {
-        "missing": _ranks(gone[group.name]), "there": len(group.calls),
+        "missing": numbers(gone[group.name], LISTED), "there": len(group.calls),
         "ranks": len(group.members), "sequence": top, "operation": at.operation if at else "?",
         "shape": _shape(at) if at else "[]",
     }  # fmt: skip

@@ -7,8 +7,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from ...formats.ended import Cause, End
-from ..finding import Figures, Finding, cited, tell
-from ..machine.seen import names
+from ..finding import Figures, Finding, cited, names, numbers, tell
 from ..machine.xids import FOLLOWS, XIDS
 
 LISTED: Final = 4
@@ -120,10 +119,10 @@ def _told(cause: Cause, ends: Sequence[End]) -> Finding:
         ends = sorted(ends, key=lambda end: end.code == FOLLOWS)
     said, ranks = _SAID[cause], sorted({end.rank for end in ends if end.rank is not None})
     local = sorted({end.local for end in ends if end.local is not None and end.rank is None})
-    figures: Figures = {"ranks": names([str(rank) for rank in ranks], 8) or "?",
+    figures: Figures = {"ranks": numbers(ranks, 8) or "?",
                         "said": ends[0].said.rstrip("."), "count": len(ends)}  # fmt: skip
     if local and not ranks:
-        figures["ranks"] = f"? (local rank {names([str(rank) for rank in local], 8)})"
+        figures["ranks"] = f"? (local rank {numbers(local, 8)})"
     reason = [said.reason]
     if cause == "xid" and (known := XIDS.get(ends[0].code)):
         reason.append(known)

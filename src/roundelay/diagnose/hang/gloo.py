@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from ...formats.nccl_log import Line
-from ..finding import Area, Figures, Finding, cited, tell
-from ..machine.seen import names
+from ..finding import Area, Figures, Finding, cited, names, tell
 
 _FALLBACK: Final = "loopback_used"
 """What is a fault only beside another."""

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, numbers, tell
 from .waits import Open, Waits, reached
 
 if TYPE_CHECKING:
     from ...formats.flight import Dump
 
 LISTED: Final = 8
-
-
-def _ranks(ranks: Sequence[int]) -> str:
-    return names([str(rank) for rank in ranks], LISTED)
 
 
 def _operation(call: Open) -> str:
@@ -41,22 +36,25 @@ def _behind(call: Open, ranks: Sequence[int], waits: Waits, figures: Figures) ->
     others = sorted(held - {*call.waiting} - {*ranks})
     if not others:
         return []
-    figures |= {"held": _ranks(others), "groups": names(sorted(groups - {call.key.group}), LISTED)}
+    figures |= {
+        "held": numbers(others, LISTED),
+        "groups": names(sorted(groups - {call.key.group}), LISTED),
+    }
     if not figures["groups"]:
-        return ["Rank {held} wait only because of that."]
-    return ["Rank {held} (group {groups}) wait only because of that."]
+        return ["Held up only because of that: rank {held}."]
+    return ["Held up only because of that: rank {held} (group {groups})."]
 
 
 def _late(call: Open, ranks: Sequence[int], waits: Waits, of: dict[int | None, Dump]) -> Finding:
     """Ranks that have not come to a call, and wait in none themselves."""
     group, waiting = call.group, sorted(call.waiting)
-    figures: Figures = {"late": _ranks(ranks), "operation": _operation(call),
-                        "waiting": _ranks(waiting)}  # fmt: skip
+    figures: Figures = {"late": numbers(ranks, LISTED), "operation": _operation(call),
+                        "waiting": numbers(waiting, LISTED)}  # fmt: skip
     if call.key.sequence:
         last = min(reached(group, of.get(rank), rank) or 0 for rank in ranks)
         figures |= {"sequence": call.key.sequence, "last": last}
-        reason = ["Rank {late} never called {operation}, sequence {sequence}, in which rank "
-                  "{waiting} wait: its last call is {last}."]  # fmt: skip
+        reason = ["Rank {late} holds up rank {waiting}: it never called {operation}, sequence "
+                  "{sequence}; its last call is {last}."]  # fmt: skip
     else:
         reason = ["Rank {late} has not made its part of {operation}, in which rank {waiting} "
                   "waits."]  # fmt: skip
@@ -76,8 +74,8 @@ def _silent(call: Open, ranks: Sequence[int], waits: Waits) -> Finding:
     group, waiting = call.group, sorted(call.waiting)
     shape = next(iter(call.waiting.values())).inputs[:1]
     figures: Figures = {
-        "missing": _ranks(ranks), "there": len(group.calls), "ranks": len(group.members),
-        "operation": _operation(call), "waiting": _ranks(waiting),
+        "missing": numbers(ranks, LISTED), "there": len(group.calls), "ranks": len(group.members),
+        "operation": _operation(call), "waiting": numbers(waiting, LISTED),
         "sequence": call.key.sequence, "shape": str(list(shape[0])) if shape else "[]",
     }  # fmt: skip
     most = 2 * len(group.calls) >= len(group.members)
@@ -124,8 +122,8 @@ def _full(calls: Sequence[Open], waits: Waits) -> Finding:
     held, _ = waits.behind({rank for call in calls for rank in call.waiting})
     others = sorted(held - {rank for call in calls for rank in call.waiting})
     if others:
-        figures["held"] = _ranks(others)
-        reason.append("Rank {held} wait only because of that.")
+        figures["held"] = numbers(others, LISTED)
+        reason.append("Held up only because of that: rank {held}.")
     subject = first.group.subject if len(calls) == 1 else f"groups {figures['groups']}"
     cited = [e for call in calls[:LISTED] for e in call.group.cited(sorted(call.waiting.items()))]
     return tell(
@@ -140,7 +138,7 @@ def _circle(circle: Sequence[tuple[Open, int]]) -> Finding:
     parts, cited = [], list[Evidence]()
     for call, absent in circle[:LISTED]:
         at = f"sequence {call.key.sequence}" if call.key.sequence else "a message"
-        parts.append(f"rank {_ranks(sorted(call.waiting))} in group {call.key.group}, "
+        parts.append(f"rank {numbers(sorted(call.waiting), LISTED)} in group {call.key.group}, "
                      f"{_operation(call)}, {at}, for rank {absent}")  # fmt: skip
         cited += call.group.cited(sorted(call.waiting.items())[:1])
     figures: Figures = {"circle": "; ".join(parts), "length": len(circle)}

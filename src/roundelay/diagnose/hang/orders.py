@@ -8,8 +8,7 @@ from typing import Final
 
 from ...formats.flight import Dump
 from ...formats.kineto import Trace
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, numbers, tell
 from ..times.breakdown import calls_ran
 from .order import Circle, Group, Link, Programs, Use, circle, unmade
 
@@ -126,7 +125,7 @@ def _unmade(programs: Programs, file: str) -> Finding | None:
         "what": use.what,
         "number": f"{use.number}",
         "rank": rank,
-        "missing": names([str(r) for r in missing], 8),
+        "missing": numbers(missing, 8),
         "calls": len(found),
     }
     return tell(

@@ -7,8 +7,7 @@ from typing import Final
 
 from ...formats.ras import Comm, Member, Ras, Spread
 from ...i18n import counted
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, tell
 
 LISTED: Final = 8
 

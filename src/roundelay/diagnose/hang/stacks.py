@@ -8,8 +8,7 @@ from pathlib import PurePath
 from typing import Final, NamedTuple
 
 from ...formats.stacks import Frame, Stack
-from ..finding import Figures, Finding, cited, tell
-from ..machine.seen import names
+from ..finding import Figures, Finding, cited, names, tell
 
 _CALLS: Final = re.compile(
     r"^_?(?:all_?reduce|all_?gather|reduce_?scatter|broadcast|barrier|monitored_barrier|all_?to_?all|"

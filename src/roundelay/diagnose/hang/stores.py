@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from ...formats.nccl_log import Line
-from ..finding import Figures, Finding, cited, tell
-from ..machine.seen import names
+from ..finding import Figures, Finding, cited, numbers, tell
 
 KEPT: Final = 10**4
 """Lines of a kind."""
@@ -178,7 +177,7 @@ def _told(rule: _Rule, file: str, said: Sequence[tuple[re.Match[str], Line]]) ->
     figures |= {name.rstrip("2"): v.strip(" .,") for name, v in first.items() if v}
     ranks = sorted({int(m["rank"]) for m, _ in said if m.groupdict().get("rank")})
     if ranks:
-        figures["rank"] = names([str(rank) for rank in ranks], 8)
+        figures["rank"] = numbers(ranks, 8)
     kind, reason, advice = rule.kind, rule.reason, rule.advice
     if kind == "too_many_ranks":
         kind, reason, advice = _counted(first, figures)

@@ -8,8 +8,7 @@ from typing import Final
 
 from ...formats.watchdog import Print, Progress, Timeout, Watched
 from ...i18n import counted
-from ..finding import Figures, Finding, cited, tell
-from ..machine.seen import names
+from ..finding import Figures, Finding, cited, names, numbers, tell
 from .behind import behind, desync
 from .gloo import gloo_finding
 
@@ -140,8 +139,8 @@ def counts_differ(file: str, said: Watched) -> Finding | None:
     if (crossed := _crossed(file, said, first)) is not None:
         return crossed
     figures: Figures = {
-        "low": low, "high": high, "behind": names([str(r) for r in behind]), "apart": high - low,
-        "ahead": names([str(r) for r in ahead]), "ratio": low / high, "near": _ratio(low, high),
+        "low": low, "high": high, "behind": numbers(behind), "apart": high - low,
+        "ahead": numbers(ahead), "ratio": low / high, "near": _ratio(low, high),
     }  # fmt: skip
     reason = ["Rank {behind} waits in sequence {low}, rank {ahead} in {high}: they have made "
               "different numbers of calls, {apart} apart."]  # fmt: skip
@@ -240,9 +239,9 @@ def stuck_together(file: str, said: Watched) -> Finding | None:
         return _unnumbered(file, said, seen)
     figures: Figures = {
         "sequence": one.sequence, "operation": one.operation,
-        "ranks": names([str(r) for r in seen]),
+        "ranks": numbers(seen),
         "elements": one.elements if one.elements is not None else "?",
-        "silent": names([str(r) for r in range(max(seen, default=0)) if r not in seen]) or "-",
+        "silent": numbers([r for r in range(max(seen, default=0)) if r not in seen]) or "-",
         "limit_ms": one.timeout_ms,
     }  # fmt: skip
     reason = ["All that report (rank {ranks}) wait in the same call: sequence {sequence}, "
@@ -306,7 +305,7 @@ def _unnumbered(file: str, said: Watched, ranks: Sequence[int]) -> Finding:
     """All are in the same call, whose number old versions do not say."""
     one = said.timeouts[0]
     figures: Figures = {
-        "ranks": names([str(r) for r in ranks]) or "?", "operation": one.operation,
+        "ranks": numbers(ranks) or "?", "operation": one.operation,
         "elements": one.elements if one.elements is not None else "?", "limit_ms": one.timeout_ms,
     }  # fmt: skip
     return tell(
@@ -361,7 +360,7 @@ def stuck_at(file: str, said: Watched) -> Finding | None:
     low, high = min(said.progress, key=_at), max(said.progress, key=_at)
     ranks = sorted({p.rank for p in said.progress if p.rank is not None})
     figures: Figures = {
-        "low": low.at, "high": high.at, "ranks": names([str(r) for r in ranks]) or "?",
+        "low": low.at, "high": high.at, "ranks": numbers(ranks) or "?",
         "behind": "?" if low.rank is None else low.rank,
         "ahead": "?" if high.rank is None else high.rank, "sequence": low.at,
         "queued": max(p.enqueued for p in said.progress),
@@ -413,7 +412,7 @@ def watchdog_stuck(file: str, said: Watched) -> Finding | None:
     if not said.stuck or said.timeouts:
         return None
     ranks = sorted({s.rank for s in said.stuck if s.rank is not None})
-    figures: Figures = {"ranks": names([str(r) for r in ranks]) or "?",
+    figures: Figures = {"ranks": numbers(ranks) or "?",
                         "seconds": max(s.seconds for s in said.stuck)}  # fmt: skip
     return tell(
         "watchdog_stuck", file, figures,
@@ -432,7 +431,7 @@ def never_joined(file: str, said: Watched) -> Finding | None:
     first = next((a for a in said.absent if a.ranks), None)
     if first is None:
         return None
-    figures: Figures = {"late": names([str(r) for r in first.ranks]), "sequence": first.sequence,
+    figures: Figures = {"late": numbers(first.ranks), "sequence": first.sequence,
                         "operation": first.operation}  # fmt: skip
     return tell(
         "never_called", file, figures,
@@ -450,7 +449,7 @@ def ras(file: str, said: Watched) -> Finding | None:
         return None
     ahead = max(said.ras, key=lambda r: r.sequence)
     behind = min(said.ras, key=lambda r: r.sequence)
-    late = names([str(r) for r in said.missing]) or str(behind.rank)
+    late = numbers(said.missing) or str(behind.rank)
     figures: Figures = {
         "late": late, "sequence": ahead.sequence, "completed": behind.sequence,
         "operation": said.next_operation or "?", "ahead": ahead.rank,

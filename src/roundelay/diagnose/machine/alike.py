@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...formats.machine import Machine
-from ..finding import Evidence, Figures, Finding, tell
-from .seen import names
+from ..finding import Evidence, Figures, Finding, names, tell
 
 
 def alike_findings(machines: Sequence[tuple[str, Machine]]) -> list[Finding]:

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Final
 
 from ...formats.machine import PATHS, Card, Machine
-from ..finding import Figures, Finding
-from .seen import Seen, names
+from ..finding import Figures, Finding, names
+from .seen import Seen
 
 USABLE: Final = MappingProxyType(
     {"sm60": 18.0, "sm70": 20.0, "sm80": 20.0, "sm86": 12.0, "sm90": 20.6, "sm100": 40.1,

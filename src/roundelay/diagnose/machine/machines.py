@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from ...formats.machine import PATHS, Card, Machine, Nic
-from ..finding import Evidence, Figures, Finding
+from ..finding import Evidence, Figures, Finding, names
 from ..speed.possible import CARD, NIC, PCIE, Odd, odd_findings
 from .links import connected, few_links, line_rate, linkless, links_hidden, parted
 from .nics import bound, nic_reach, nic_slots, nic_spare
-from .seen import Seen, names
+from .seen import Seen
 
 RDMA: Final = re.compile(r"(?:mlx|bnxt_re|irdma|ionic|efa|rdmap|hfi|hns|qedr|rocep|ibp)\w*", re.I)
 """Names of network cards that can do RDMA, as Linux gives them."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...formats.machine import Card, Machine, Nic
-from ..finding import Figures, Finding
-from .seen import Seen, names
+from ..finding import Figures, Finding, names
+from .seen import Seen
 
 FLAT: Final = 4
 """Cards that are equally near to as many network cards, from which switches seem hidden."""

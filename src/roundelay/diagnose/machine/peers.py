@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from ..finding import Evidence, Figures, Finding, tell
-from .seen import names
+from ..finding import Evidence, Figures, Finding, names, tell
 
 WHY: Final = MappingProxyType(
     {

@@ -45,10 +45,3 @@ class Seen:
         """A finding about the machine."""
         subject = more.pop("subject", self.subject)
         return tell(kind, subject, figures, reason, advice, cited, area="machine", **more)
-
-
-def names(found: Sequence[str], most: int = 16) -> str:
-    """Names in a row; of many, the first ones and how many there are."""
-    if len(found) <= most:
-        return ", ".join(found)
-    return f"{', '.join(found[:most])}, ... ({len(found)})"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from ...formats.nccl_log import Last, Line, NcclLog, last_of
-from ..finding import Figures, Finding, cited, tell
+from ..finding import Figures, Finding, cited, names, numbers, tell
 from ..jobs import Job
-from ..machine.seen import names
 
 OWN: Final = ("NCCL_HOSTID", "NCCL_DEBUG_FILE", "NCCL_TOPO_DUMP_FILE", "NCCL_GRAPH_DUMP_FILE")
 """Variables that a rank has for itself."""
@@ -106,7 +105,7 @@ def _behind(job: Job, whole: NcclLog) -> Finding | None:
     ahead = sorted(rank for rank, call in last.items() if call.count == high)
     a, b = last[late[0]], last[ahead[0]]
     figures: Figures = {
-        "late": names([str(r) for r in late]), "ahead": names([str(r) for r in ahead]),
+        "late": numbers(late), "ahead": numbers(ahead),
         "low": low, "high": high, "function": a.function, "elements": a.elements,
         "other": b.function, "others": b.elements,
     }  # fmt: skip

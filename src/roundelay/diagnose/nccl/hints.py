@@ -6,8 +6,7 @@ import re
 from typing import Final
 
 from ...formats.nccl_log import NcclLog
-from ..finding import Figures, Finding, cited, tell
-from ..machine.seen import names
+from ..finding import Figures, Finding, cited, names, tell
 
 HINTS: Final = re.compile(
     r"NUMA auto balancing enabled|Missing \"?(?:amd_)?iommu=|(?:GPU|HSA)_\w+ .*recommended|"

@@ -6,8 +6,7 @@ import re
 from typing import Final
 
 from ...formats.nccl_log import Line, NcclLog
-from ..finding import Figures, Finding, cited, tell
-from ..machine.seen import names
+from ..finding import Figures, Finding, cited, names, tell
 
 _ODD: Final = re.compile(
     r"\b((?:ip6tnl|tunl|sit|gre|docker|virbr|br-|cni)[\w.-]*|lo|"

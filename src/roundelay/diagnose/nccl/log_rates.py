@@ -6,8 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ...formats.nccl_log import NcclLog
-from ..finding import Figures, Finding, cited, tell
-from ..machine.seen import names
+from ..finding import Figures, Finding, cited, names, tell
 from ..speed.possible import CARD, NIC, PCIE, Odd, odd_findings
 
 TINY: Final = 1.0

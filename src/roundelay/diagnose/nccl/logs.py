@@ -9,8 +9,7 @@ from typing import Final
 
 from ...formats.nccl_log import NcclLog, Thread
 from ...i18n import counted
-from ..finding import Evidence, Figures, Finding, cited, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, cited, names, numbers, tell
 from .failed import ended_with, gave_up
 from .hints import host_settings
 from .interfaces import odd_interface, ports_differ
@@ -84,7 +83,7 @@ def cliques(file: str, log: NcclLog) -> Finding | None:
         "cards": len({h.bus for h in log.health}), "cliques": len(found),
         "clique": names(sorted(c for _, c in found), 4),
         "mask": names(sorted({h.mask for h in log.health}), 4),
-        "state": names([str(s) for s in sorted({h.state for h in log.health})]),
+        "state": numbers(sorted({h.state for h in log.health})),
     }  # fmt: skip
     reason = ["NVLink between nodes: the cards seen here ({cards}) are in {cliques:clique|cliques} "
               "({clique}), state {state} (3: registered), health mask {mask}."]  # fmt: skip

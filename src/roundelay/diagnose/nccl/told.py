@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 from ...formats.nccl_log import Last, NcclLog, last_of
 from ...i18n import counted
-from ..finding import Figures, Finding, cited, tell
-from ..machine.seen import names
+from ..finding import Figures, Finding, cited, names, tell
 
 OFF: Final = MappingProxyType(
     {

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ...formats.nccl_log import NcclLog
-from ..finding import Figures, Finding, cited, tell
-from ..machine.seen import names
+from ..finding import Figures, Finding, cited, names, numbers, tell
 
 
 def no_gpudirect(file: str, log: NcclLog) -> Finding | None:
@@ -17,7 +16,7 @@ def no_gpudirect(file: str, log: NcclLog) -> Finding | None:
     good = [w for w in ways if w.direct and not w.staged]
     figures: Figures = {
         "devices": names([f"{w.host} NET/{w.name}" for w in staged], 8),
-        "channels": names([str(c) for c in sorted({c for w in staged for c in w.channels})]),
+        "channels": numbers(sorted({c for w in staged for c in w.channels})),
         "good": names([f"{w.host} NET/{w.name}" for w in good], 8),
         "staged": sum(w.staged for w in staged), "direct": sum(w.direct for w in ways),
     }  # fmt: skip

@@ -18,8 +18,7 @@ from ...place.reading import job_of
 from ...place.sim import read_log, read_trace
 from ...selection import Table
 from ...units import format_size, format_time
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, tell
 from ..speed.possible import CARD, GB, NIC, Odd, odd_findings
 
 LISTED: Final = 8

@@ -16,8 +16,7 @@ from ...formats.timeline import read_timeline
 from ...timeline import Timeline
 from ...units import format_size
 from ...verify import Verdict, verify
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, tell
 from ..plans import proved
 from ..speed.possible import Bounds, Odd, odd_findings, sound_table
 

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 from ...formats.tuner import ANY, COLLECTIVES, MOST, Row, tuner_lines
 from ...i18n import counted
 from ...units import format_size
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, numbers, tell
 
 ROWS: Final = 2000
 """Rows that are gone through."""
@@ -141,7 +140,7 @@ def _never(file: str, rows: Sequence[_At], taken: _Taken, texts: dict[int, str])
     if not never or len(every) > KINDS - 1:
         return None
     return tell(
-        "row_never_taken", file, {"lines": names([str(line) for line in never])},
+        "row_never_taken", file, {"lines": numbers(never)},
         ["Rows that are never taken (lines): {lines}. Those before them fit all their calls, and "
          "the first row that fits is taken."],
         "Put rows for few calls before those for many.",

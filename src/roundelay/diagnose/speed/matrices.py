@@ -6,8 +6,7 @@ from statistics import median
 from typing import Final
 
 from ...formats.bandwidth import Bandwidths, Matrix
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, numbers, tell
 from .cards import Card
 from .quantities import slot_rate
 
@@ -184,7 +183,7 @@ def _hosts(file: str, matrix: Matrix, card: Card | None, name: str) -> list[Find
     best = max(matrix.cells.values())
     slow = sorted({b for (_, b), rate in matrix.cells.items() if rate < LOW * best})
     if slow:
-        figures: Figures = {"count": len(slow), "cards": names([str(c) for c in slow], 8),
+        figures: Figures = {"count": len(slow), "cards": numbers(slow, 8),
                             "best_GBps": best,
                             "slow_GBps": min(matrix.cells.values())}  # fmt: skip
         return [tell(

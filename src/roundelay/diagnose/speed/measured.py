@@ -8,8 +8,7 @@ from typing import Final
 
 from ...formats.nccl_tests import Measured, Row, Table, bus_factor, sent_only
 from ...topology import Cluster
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, tell
 from .beside import beside_findings
 from .cards import card_of
 from .expected import Judged

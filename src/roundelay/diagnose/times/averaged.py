@@ -11,8 +11,7 @@ from statistics import median
 from typing import Final
 
 from ...formats.inspector_prom import Mean, Series
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, tell
 from ..speed.possible import Bounds, Odd, odd_findings
 from .matched import TOGETHER
 

@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 
 from ...formats.kineto import Trace
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, numbers, tell
 from .breakdown import Breakdown, breakdown, calls_ran
 from .late import late_findings
 
@@ -147,7 +146,7 @@ def _what(traces: Sequence[Trace]) -> Finding:
     groups = max((_groups(t) for t in traces), default=0)
     steps = [s.end - s.begin for t in traces for s in t.steps]
     figures: Figures = {
-        "files": len(traces), "ranks": names([str(r) for r in ranks], 8), "groups": groups,
+        "files": len(traces), "ranks": numbers(ranks, 8), "groups": groups,
         "backend": names(sorted({t.backend for t in traces} - {""})),
         "kernels": sum(len(t.begin) for t in traces), "steps": len(steps),
         "calls": names([f"{name} {n}" for name, n in calls.most_common(8)]),
@@ -196,7 +195,7 @@ def _who(traces: Sequence[Trace], ranks: Sequence[int], figures: Figures) -> lis
     reason = ["The trace is of rank {ranks} of {world}."]
     silent = [r for r in range(min(max(worlds), 10**5)) if r not in set(ranks)]
     if len(ranks) > 1 and silent:
-        figures["silent"] = names([str(r) for r in silent], 8)
+        figures["silent"] = numbers(silent, 8)
         reason.append("Of rank {silent} there is none.")
     return reason
 

@@ -10,8 +10,7 @@ from ...formats.chakra import Graph, Node, NodeKind
 from ...formats.pieces import loose_json
 from ...i18n import counted
 from ...units import format_size
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, numbers, tell
 
 LISTED: Final = 8
 
@@ -38,7 +37,7 @@ def gathered_findings(file: str, graphs: Sequence[Graph]) -> list[Finding]:
     first = graph_time_findings(file, graphs[0])
     if len(graphs) == 1:
         return first
-    figures: Figures = {"count": len(graphs), "odd": names([str(i) for i in odd], LISTED),
+    figures: Figures = {"count": len(graphs), "odd": numbers(odd, LISTED),
                         "nodes": sum(len(graph.nodes) for graph in graphs)}  # fmt: skip
     reason = ["{count:execution trace|execution traces} in one file, {nodes:node|nodes} in all."]
     reason.append("All do the same: as many nodes of the same kinds and sizes, apart from ids and "
@@ -143,7 +142,7 @@ def _group(group: Mapping[str, Any]) -> str:
     ranks = group.get("ranks")
     who = f"all {group.get('group_size', '?')} ranks"
     if isinstance(ranks, list) and ranks:
-        who = f"ranks {names([str(r) for r in ranks], 8)}"
+        who = f"ranks {numbers(ranks, 8)}"
     return f"{group.get('pg_name', '?')} ({group.get('backend_config', '?')}): {who}"[:200]
 
 
@@ -153,7 +152,7 @@ def _twice(file: str, graph: Graph, nodes: Mapping[int, Node]) -> Finding | None
     more = [i for i, n in counts.items() if n > 1]
     if not more:
         return None
-    figures: Figures = {"count": len(more), "examples": names([str(i) for i in more], LISTED)}
+    figures: Figures = {"count": len(more), "examples": numbers(more, LISTED)}
     return tell(
         "ids_twice", _subject(graph), figures,
         ["Ids are given to more than one node ({count}: {examples}), so what waits for them is not "
@@ -173,7 +172,7 @@ def _missing(file: str, graph: Graph, nodes: Mapping[int, Node]) -> Finding | No
     if not absent:
         return None
     figures: Figures = {"count": len(absent), "nodes": len(graph.nodes),
-                        "examples": names([str(i) for i in absent], LISTED)}  # fmt: skip
+                        "examples": numbers(absent, LISTED)}  # fmt: skip
     return tell(
         "incomplete", _subject(graph), figures,
         ["Nodes wait for {count:other|others} that are not in the file ({examples}): it is a part, "
@@ -206,7 +205,7 @@ def _order(nodes: Mapping[int, Node]) -> tuple[list[int], list[int]]:
 
 def _circle(file: str, graph: Graph, stuck: list[int]) -> Finding:
     by = {node.id: node for node in graph.nodes}
-    figures: Figures = {"count": len(stuck), "examples": names([str(i) for i in stuck], LISTED)}
+    figures: Figures = {"count": len(stuck), "examples": numbers(stuck, LISTED)}
     return tell(
         "circular", _subject(graph), figures,
         ["{count:node|nodes} wait for one another in a circle, or behind one, and never run: "

@@ -15,8 +15,7 @@ import numpy as np
 from ...formats.inspector import Inspected, Inspection
 from ...i18n import counted
 from ...units import format_size
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, tell
 from ..speed.possible import APART, SMALL, Bounds, Odd, odd_findings
 from .matched import TOGETHER
 

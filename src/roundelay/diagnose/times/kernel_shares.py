@@ -10,8 +10,7 @@ from typing import Final
 from ...formats.kernel_tables import Kernel, KernelTables, Shares, read_kernel_tables
 from ...formats.kineto import words
 from ...units import format_time
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, tell
 
 LISTED: Final = 6
 UNEVEN: Final = 10.0

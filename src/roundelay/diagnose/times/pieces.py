@@ -14,8 +14,7 @@ from ...formats.chakra import gathered_graphs, read_chakra
 from ...formats.kineto import words
 from ...formats.nccl_tests import bus_factor
 from ...units import format_size
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, tell
 from . import gathered_findings, graph_time_findings
 from .proxied import waited
 

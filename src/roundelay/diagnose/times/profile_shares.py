@@ -9,8 +9,7 @@ from typing import Final
 from ...formats.kineto import words
 from ...formats.profile_summary import Row, read_profile_summary
 from ...units import format_time
-from ..finding import Evidence, Figures, Finding, tell
-from ..machine.seen import names
+from ..finding import Evidence, Figures, Finding, names, tell
 
 LISTED: Final = 6
 _ALL: Final = re.compile(r"^(?:all |total |gpu )?kernels?(?: time| total)?$|^total$", re.I)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, Final
 
+from ..plain import RAW_ESCAPES
 from .grammar import KEPT, SAYS, At, call, choice, edge, paths, search, text_of, variable
 from .record import Failed, Line, NcclLog, Thread, Warned
 
@@ -92,7 +93,6 @@ _SAYING: Final = re.compile(
 LONG_BAR: Final = 400
 _UNMOVED: Final = re.compile(rb"\b0%\|[^|]{0,300}\| 0/[1-9]\d{0,14} \[")
 """A progress bar of which nothing is done."""
-_ESCAPE: Final = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 _TREE: Final = b"=== System"
 
 
@@ -120,7 +120,7 @@ class Reader:
                 self._other(number, raw)
                 continue
             if raw.find(b"\x1b") >= 0:
-                raw = _ESCAPE.sub(b"", raw)
+                raw = RAW_ESCAPES.sub(b"", raw)
                 at = raw.find(b"NCCL ")
             while at >= 0:
                 behind = raw.find(b"NCCL INFO ", at + 5)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from ..plain import ESCAPES
 from .rows import ITEM_BYTES
 
-_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _LOG: Final = re.compile(r"(?:\S*:\d+:\d+ )?(?:\[-?\d+\] )?NCCL (?:INFO|WARN|TRACE|ABORT)\b.*")
 _TAGS: Final = re.compile(r"\[\d+(?:,\d+)?\](?:<std\w+>:?)?")
 """Of mpirun: [1,0]<stdout>: before each piece of output, or [0]."""
@@ -75,7 +75,7 @@ def lines(raws: Iterable[bytes], *, every: bool = False) -> Iterator[Line]:
 
 
 def _cleaned(number: int, text: str) -> Iterator[Line]:
-    plain = _ESCAPES.sub("", text).replace("\r", " ").replace("|", " ")
+    plain = ESCAPES.sub("", text).replace("\r", " ").replace("|", " ")
     if plain.count(",") >= COMMAS and " " not in plain.strip() and _CSV.match(plain):
         plain = plain.replace(",", " ").replace('"', " ")
     plain = _TAGS.sub(" ", _LOG.sub("", _LABEL.sub("", plain)))

@@ -10,8 +10,7 @@ from typing import Final, NamedTuple
 
 from ....formats.bare import bare, plain, rank_of
 from ....formats.nccl_log import Line
-from ...finding import Figures, Finding, cited, tell
-from ...machine.seen import names
+from ...finding import Figures, Finding, cited, numbers, tell
 from .frameworks import FRAMEWORKS
 from .host import HOST
 from .launchers import LAUNCHERS
@@ -150,7 +149,7 @@ def _told(file: str, said: _Said) -> Finding:
     for name, value in said.groups.items():
         text = value.strip(" .,")
         figures[name] = int(text) if text.isdecimal() and len(text) < 16 else text[:200]
-    figures["rank"] = names([str(rank) for rank in sorted(said.ranks)], 8) or "?"
+    figures["rank"] = numbers(sorted(said.ranks), 8) or "?"
     return tell(phrase.kind, file, figures, [phrase.reason], phrase.advice,
                 cited(file, *said.lines), fault=phrase.fault, confidence=phrase.confidence,
                 area=phrase.area)  # fmt: skip

@@ -8,8 +8,7 @@ from typing import Final
 
 from ....formats.gids import Gid, read_gids
 from ....formats.interfaces import Interface, read_interfaces
-from ...finding import Evidence, Figures, Finding, tell
-from ..seen import names
+from ...finding import Evidence, Figures, Finding, names, numbers, tell
 
 LEFT_OUT: Final = re.compile(r"lo$|lo:|docker|virbr")
 """What NCCL leaves out by itself, if there is anything else."""
@@ -46,7 +45,7 @@ def interface_findings(file: str, data: bytes) -> list[Finding]:
         "first": chosen.name, "address": next(a for a in chosen.addresses if _real(a)),
         "bridges": names([i.name for i in bridges], 8), "down": names([i.name for i in down], 8),
         "others": names([i.name for i in first[1:] if i not in bridges], 8),
-        "mtus": names([str(mtu) for mtu in mtus], 4),
+        "mtus": numbers(mtus, 4),
         "left": names([i.name for i in found if LEFT_OUT.match(i.name)], 8),
     }  # fmt: skip
     reason = ["Left to itself NCCL starts over {first} ({address}), the first that it may take."]

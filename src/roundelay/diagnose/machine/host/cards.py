@@ -8,8 +8,7 @@ from typing import Final
 
 from ....errors import RoundelayError
 from ....formats.smi_table import SmiCard, SmiTable, read_smi_table, smi_messages
-from ...finding import Evidence, Figures, Finding, tell
-from ..seen import names
+from ...finding import Evidence, Figures, Finding, names, tell
 
 BUSY: Final = 0.95
 """Share of time from which a card counts as busy."""

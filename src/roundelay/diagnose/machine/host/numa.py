@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ....formats.numactl import read_numactl
-from ...finding import Evidence, Figures, Finding, tell
-from ..seen import names
+from ...finding import Evidence, Figures, Finding, names, tell
 
 OWN: Final = 10
 """The distance of a node to itself."""

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ....formats.smi_links import LinkedCard, read_smi_links
-from ...finding import Evidence, Figures, Finding, tell
-from ..seen import names
+from ...finding import Evidence, Figures, Finding, names, tell
 
 SOLDERED: Final = re.compile(r"SXM|HBM3|(?<![A-Z])[HB]\d00\b|\bGB[23]00\b|\bH20\b")
 """In names of cards that sit on a board with their links wired."""

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ....formats.lspci import PciDevice, read_lspci
-from ...finding import Evidence, Figures, Finding, tell
-from ..seen import names
+from ...finding import Evidence, Figures, Finding, names, tell
 
 CARD: Final = re.compile(r"NVIDIA|3D controller|Processing accelerators", re.I)
 NIC: Final = re.compile(r"Mellanox|Infiniband|ConnectX|BlueField|Broadcom.*(?:57[45]|576)", re.I)

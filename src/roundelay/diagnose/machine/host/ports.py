@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ....formats.ib_ports import IbPort, read_ib_ports
-from ...finding import Evidence, Figures, Finding, tell
-from ..seen import names
+from ...finding import Evidence, Figures, Finding, names, tell
 
 
 def port_findings(file: str, data: bytes) -> list[Finding]:

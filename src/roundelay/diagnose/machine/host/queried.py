@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from ....formats.smi_query import Queried, Value, read_smi_query
-from ...finding import Evidence, Figures, Finding, tell
-from ..seen import names
+from ...finding import Evidence, Figures, Finding, names, tell
 
 CLOCKS: Final = ("Clocks Event Reasons", "Clocks Throttle Reasons")
 SLOWED: Final = ("HW Slowdown", "HW Thermal Slowdown", "HW Power Brake Slowdown",

@@ -51,12 +51,9 @@ _COSTS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("NCCL_ALGO", r"[Tt]ree", "",
      "{setting} allows trees alone; for large sizes rings are mostly faster from three nodes "
      "on."),
-    ("NCCL_MAX_NCHANNELS", r"[12]", "",
-     "{setting} allows one or two channels, too few for the links of a card or several network"
-     " cards."),
-    ("NCCL_MAX_CTAS", r"[12]", "",
-     "{setting} allows one or two channels, too few for the links of a card or several network"
-     " cards."),
+    *((name, r"[12]", "",
+       "{setting} allows one or two channels, too few for the links of a card or several network"
+       " cards.") for name in ("NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS")),
     ("NCCL_BUFFSIZE", r"\d{1,5}|[1-6]\d{5}", "",
      "{setting} makes buffers small, so that latency bounds the rate."),
 )  # fmt: skip
