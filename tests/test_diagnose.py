@@ -253,7 +253,7 @@ OPEN = ("all_reduce", [4], False, "Float")
         ((OPEN, ("broadcast", [4], False, "Float"), OPEN), "calls_differ", "broadcast on rank 1"),
         ((OPEN, OPEN, ("all_reduce", [5], False, "Float")), "sizes_differ", r"\[5\] on rank 2"),
         ((OPEN, OPEN, ("all_reduce", [4], False, "Half")), "types_differ", "Half on rank 2"),
-        ((OPEN, None, OPEN), "never_called", "Rank 1 holds up rank 0, 2: it never called all_reduce"),
+        ((OPEN, None, OPEN), "never_called", "Rank 1 holds up rank 0, 2: it never called"),
         ((OPEN, OPEN), "missing_dump", "Rank 2 has left no dump"),
         ((("broadcast", [4], True, "Float"), ("broadcast", [5], True, "Float"), SUM[:0] or
           ("broadcast", [4], True, "Float")), "matched", "same 2 call"),
