@@ -15,13 +15,15 @@ LATE: Final = 1.5
 UNEQUAL: Final = frozenset({"SEND", "RECV", "COALESCED", "ALLTOALL", "ALLTOALL_BASE", "UNKNOWN",
                             "RECVANYSOURCE", "GATHER", "SCATTER"})  # fmt: skip
 """Calls in which ranks may do different things under one number."""
-SAME_NUMBERS: Final = "So it is not that one of them lacks calls: under the same numbers they do not " \
-               "make the same calls (another order, another size, or another group), or a call " \
-               "has ended on one side only."  # fmt: skip
-COMPARE: Final = "Compare what both ranks call from {low} on: dumps of all ranks " \
-          "(TORCH_FR_BUFFER_SIZE=2000, TORCH_NCCL_DUMP_ON_TIMEOUT=1) given here, or " \
-          "TORCH_DISTRIBUTED_DEBUG=DETAIL; look for a branch that depends on the rank or its " \
-          "data."  # fmt: skip
+SAME_NUMBERS: Final = (
+    "So it is not that one of them lacks calls: under the same numbers they do not make the same "
+    "calls (another order, another size, or another group), or a call has ended on one side only."
+)
+COMPARE: Final = (
+    "Compare what both ranks call from {low} on: dumps of all ranks (TORCH_FR_BUFFER_SIZE=2000, "
+    "TORCH_NCCL_DUMP_ON_TIMEOUT=1) given here, or TORCH_DISTRIBUTED_DEBUG=DETAIL; look for a "
+    "branch that depends on the rank or its data."
+)
 
 
 def over_limit(said: Watched, figures: Figures) -> list[str]:
